@@ -1,0 +1,1 @@
+"""Draft Ladder: measures prompt-lookup drafting, one data structure at a time."""
