@@ -1,8 +1,8 @@
 """Artifacts of the pipeline: atomic files, the manifest beside each one, and the content-addressed cache.
 
-An artifact is a file in the cache directory; beside `<artifact>` stands `<artifact>.json`, its manifest, which names
-what it was made from (digests), how (parameters, versions) and what it is (its own digest and size). A file whose
-manifest is missing counts as not made: the manifest is always written last.
+An artifact is a file in the cache directory; beside `<artifact>` stands `<artifact>.json`, its manifest,
+which names what it was made from (digests), how (parameters, versions) and what it is (its own digest and
+size). A file whose manifest is missing counts as not made: the manifest is always written last.
 """
 
 from __future__ import annotations
@@ -30,7 +30,9 @@ _temporary_numbers = itertools.count()
 
 
 class Progress(NamedTuple):
-    """How far one stage has come. `total_bytes` is None where it cannot be known; `tokens` is 0 outside `tokens`."""
+    """How far one stage has come. `total_bytes` is None where it cannot be known; `tokens` is 0 outside
+    `tokens`.
+    """
 
     stage: str
     done_bytes: int
@@ -73,12 +75,14 @@ class Manifest(BaseModel):
 
 
 def canonical_json(obj: object) -> str:
-    """The one spelling of `obj` as JSON: sorted keys, no spaces, no NaN. Raises ValueError for NaN or infinity."""
+    """The one spelling of `obj` as JSON: sorted keys, no spaces, no NaN. Raises ValueError for NaN or
+    infinity.
+    """
     return json.dumps(obj, sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
 
 
 def content_key(obj: object) -> str:
-    """First 16 hex digits of the SHA-256 of `obj`'s canonical JSON: the name of an artifact made from `obj`."""
+    """First 16 hex digits of the SHA-256 of `obj`'s canonical JSON: names the artifact made from `obj`."""
     return hashlib.sha256(canonical_json(obj).encode()).hexdigest()[:16]
 
 
@@ -92,7 +96,9 @@ def sha256_file(path: Path) -> str:
 
 
 def open_regular(path: Path) -> BinaryIO:
-    """Open a regular file for reading; a directory, a device or a pipe is an InputError (a pipe would wait forever)."""
+    """Open a regular file for reading; a directory, a device or a pipe is an InputError (a pipe would wait
+    forever).
+    """
     try:
         if path.is_dir():
             raise InputError(path, "is a directory, not a file", "name a file, or a glob such as 'dir/*.txt'")
@@ -138,11 +144,13 @@ def _remove_abandoned(path: Path) -> None:
 def write_atomic(path: Path, content: bytes | Callable[[BinaryIO], None]) -> None:
     """Write `path` so that a reader sees the old file, the new file, or none: never a part of one.
 
-    `content` is the bytes or a function that writes them to an open file. Temporary file in the same directory,
-    fsync, os.replace. Raises InputError (one line) when the disk is full or the place cannot be written; whatever
-    goes wrong, no temporary file stays.
+    `content` is the bytes or a function that writes them to an open file. Temporary file in the same
+    directory, fsync, os.replace. Raises InputError (one line) when the disk is full or the place cannot be
+    written; whatever goes wrong, no temporary file stays.
     """
-    temporary = path.parent / f".{path.name}.{os.getpid()}.{threading.get_ident()}-{next(_temporary_numbers)}.tmp"
+    temporary = (
+        path.parent / f".{path.name}.{os.getpid()}.{threading.get_ident()}-{next(_temporary_numbers)}.tmp"
+    )
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         _remove_abandoned(path)
@@ -187,7 +195,9 @@ def write_manifest(artifact: Path, manifest: Manifest) -> None:
 
 
 def load_manifest(artifact: Path, kind: str | None = None) -> Manifest:
-    """The manifest of `artifact`. Raises InputError if it is missing, malformed, newer than this program, or of another kind."""
+    """The manifest of `artifact`. Raises InputError if it is missing, malformed, newer than this program,
+    or of another kind.
+    """
     path = manifest_path(artifact)
     rebuild = f"remove {artifact.name} and its manifest and build it again"
     with open_regular(path) as file:
@@ -201,7 +211,9 @@ def load_manifest(artifact: Path, kind: str | None = None) -> Manifest:
     schema = fields.get("schema")
     if isinstance(schema, int) and schema > MANIFEST_SCHEMA:
         raise InputError(
-            path, f"schema: {schema} is newer than {MANIFEST_SCHEMA}, the newest this program reads", "update the program"
+            path,
+            f"schema: {schema} is newer than {MANIFEST_SCHEMA}, the newest this program reads",
+            "update the program",
         )
     try:
         manifest = Manifest.model_validate(fields)
@@ -215,7 +227,9 @@ def load_manifest(artifact: Path, kind: str | None = None) -> Manifest:
 
 
 def cached_manifest(artifact: Path, kind: str) -> Manifest | None:
-    """The manifest if the artifact is there, whole and of the size its manifest names; None if it is to be made (again)."""
+    """The manifest if the artifact is there, whole and of the size its manifest names; None if it is to be
+    made (again).
+    """
     if not artifact.is_file() or not manifest_path(artifact).is_file():
         return None
     try:
@@ -232,7 +246,9 @@ def cache_dir(override: Path | None = None) -> Path:
     try:
         path.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise InputError(path, f"cannot be made a cache directory: {_reason(error)}", _remedy(error)) from error
+        raise InputError(
+            path, f"cannot be made a cache directory: {_reason(error)}", _remedy(error)
+        ) from error
     return path
 
 
@@ -242,7 +258,7 @@ def base_versions() -> dict[str, str]:
 
 
 def package_version(name: str) -> str:
-    """Installed version of a distribution, 'not installed' if it is missing (as when run from a source tree)."""
+    """Installed version of a distribution, or 'not installed' (as when run from a source tree)."""
     from importlib import metadata
 
     try:

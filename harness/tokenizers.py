@@ -1,7 +1,7 @@
 """Tokenizers: text to token ids, without a network.
 
-`tekken` reads the vocabulary file that the `mistral-common` package ships (the package itself is never imported);
-any Hugging Face `tokenizer.json` can be named by its path.
+`tekken` reads the vocabulary file that the `mistral-common` package ships (the package itself is never
+imported); any Hugging Face `tokenizer.json` can be named by its path.
 """
 
 from __future__ import annotations
@@ -24,22 +24,24 @@ TEKKEN_FILE = "tekken_240911.json"
 TEKKEN_RANKS = 130_072
 TEKKEN_FIRST_ID = 1000
 
-# Between a letter and a space before another letter. A pattern's match that holds the left letter ends with it, and
-# the space belongs to the word on its right: true of Tekken's pattern, of GPT-2's and of splitting at blanks.
+# Between a letter and a space before another letter. A pattern's match that holds the left letter ends with
+# it, and the space belongs to the word on its right: true of Tekken's pattern, of GPT-2's and of splitting
+# at blanks.
 BETWEEN_WORDS = rb"[A-Za-z](?= [A-Za-z])"
 
-# After a line feed and before a character (or one space and a character) that is not white space. In Tekken's pattern
-# every match that can hold the line feed (`[\r\n/]*` after punctuation, `\s*[\r\n]+`) is greedy over line feeds, white
-# space up to the last line feed, or slashes, so it ends exactly there, with or without the text that follows.
-# White space outside ASCII begins with the bytes C2, E1, E2 or E3 80 80: these are left out.
+# After a line feed and before a character (or one space and a character) that is not white space. In
+# Tekken's pattern every match that can hold the line feed (`[\r\n/]*` after punctuation, `\s*[\r\n]+`) is
+# greedy over line feeds, white space up to the last line feed, or slashes, so it ends exactly there, with
+# or without the text that follows. White space outside ASCII begins with the bytes C2, E1, E2 or E3 80 80:
+# these are left out.
 AFTER_LINE_FEED = rb"\n(?= ?(?:[!-.0-~\x80-\xc1\xc3-\xe0\xe4-\xff]|\xe3[^\x80]|\xe3\x80[^\x80]))"
 
 
 class Tokenizer(Protocol):
     """What `tokens` needs of a tokenizer.
 
-    `sha256` names vocabulary and rule; ids lie in [0, vocab_size). `cut_pattern` matches bytes of a UTF-8 text after
-    which it may be cut; `cut_is_proven` says that cutting there cannot change the tokens.
+    `sha256` names vocabulary and rule; ids lie in [0, vocab_size). `cut_pattern` matches bytes of a UTF-8
+    text after which it may be cut; `cut_is_proven` says that cutting there cannot change the tokens.
     """
 
     name: str
@@ -71,11 +73,16 @@ class TekkenTokenizer:
             ranks = _ranks_of(fields["vocab"])
         except (KeyError, TypeError, ValueError) as error:
             raise InputError(
-                path, f"is not a Tekken vocabulary ({type(error).__name__}: {error})", f"name the {TEKKEN_FILE} of mistral-common"
+                path,
+                f"is not a Tekken vocabulary ({type(error).__name__}: {error})",
+                f"name the {TEKKEN_FILE} of mistral-common",
             ) from error
         self.name = "tekken"
         self.vocab_size = TEKKEN_RANKS + TEKKEN_FIRST_ID
-        self.versions = {"tiktoken": package_version("tiktoken"), "mistral-common": package_version("mistral-common")}
+        self.versions = {
+            "tiktoken": package_version("tiktoken"),
+            "mistral-common": package_version("mistral-common"),
+        }
         identity = {
             "file": hashlib.sha256(raw).hexdigest(),
             "pattern": pattern,
@@ -88,7 +95,9 @@ class TekkenTokenizer:
         )
 
     def encode(self, text: str) -> npt.NDArray[np.int32]:
-        """Ids of `text`; the text is never searched for special tokens. Raises ValueError on a run it cannot match."""
+        """Ids of `text`; the text is never searched for special tokens. Raises ValueError on a run it
+        cannot match.
+        """
         try:
             ranks = np.array(self._encoding.encode_ordinary(text), dtype=np.int32)
         except BaseException as error:
@@ -114,8 +123,9 @@ def _ranks_of(vocabulary: list[dict[str, Any]]) -> dict[bytes, int]:
 class HuggingFaceTokenizer:
     """Any `tokenizer.json`, through the `tokenizers` package.
 
-    Nothing can be proven about an arbitrary tokenizer, so its token file is *defined* as the encodings of the text's
-    segments one after the other (see tokens.py); segments depend on the text alone, never on the number of jobs.
+    Nothing can be proven about an arbitrary tokenizer, so its token file is *defined* as the encodings of
+    the text's segments one after the other (see tokens.py); segments depend on the text alone, never on the
+    number of jobs.
     """
 
     cut_pattern = re.compile(BETWEEN_WORDS)
@@ -126,14 +136,18 @@ class HuggingFaceTokenizer:
             import tokenizers
         except ImportError as error:
             raise InputError(
-                path, "needs the `tokenizers` package, which is not installed", "pip install 'draft-ladder[huggingface]'"
+                path,
+                "needs the `tokenizers` package, which is not installed",
+                "pip install 'draft-ladder[huggingface]'",
             ) from error
         with open_regular(path) as file:
             raw = file.read()
         try:
             self._tokenizer = tokenizers.Tokenizer.from_str(raw.decode())
         except Exception as error:  # the package raises bare Exception
-            raise InputError(path, f"is not a tokenizer.json ({error})", "name a Hugging Face tokenizer.json") from error
+            raise InputError(
+                path, f"is not a tokenizer.json ({error})", "name a Hugging Face tokenizer.json"
+            ) from error
         # A tokenizer.json may ask for padding or for cutting long inputs: either would spoil a token file.
         self._tokenizer.no_padding()
         self._tokenizer.no_truncation()

@@ -1,17 +1,17 @@
 """Text to token file: int32 little-endian ids and nothing else, with a manifest beside it.
 
-How a text is cut. A text is tokenised in segments of about SEGMENT_BYTES, each ending at the first place after that
-size where the tokenizer says a text may be cut (`Tokenizer.cut_pattern`). The places depend on the text alone, so the
-tokens do not depend on the number of jobs; for Tekken they are proven not to change the tokens, so the result equals
-that of tokenising the text in one piece. A text without such a place is cut at a character before
-SEGMENT_LIMIT_BYTES; the manifest counts that as `forced_cuts`.
+How a text is cut. A text is tokenised in segments of about SEGMENT_BYTES, each ending at the first place
+after that size where the tokenizer says a text may be cut (`Tokenizer.cut_pattern`). The places depend on
+the text alone, so the tokens do not depend on the number of jobs; for Tekken they are proven not to change
+the tokens, so the result equals that of tokenising the text in one piece. A text without such a place is
+cut at a character before SEGMENT_LIMIT_BYTES; the manifest counts that as `forced_cuts`.
 
-Segments are also what is reused: beside each token file lies a table with the digests of its segments' texts, and a
-segment that any token file of the same tokenizer holds already is copied, not tokenised. So the corpora of 25 to
-541 MB of one source cost little more than the largest alone.
+Segments are also what is reused: beside each token file lies a table with the digests of its segments'
+texts, and a segment that any token file of the same tokenizer holds already is copied, not tokenised. So
+the corpora of 25 to 541 MB of one source cost little more than the largest alone.
 
-Bytes that are not UTF-8 become U+FFFD, one for each faulty sequence; they are counted and reported. CRLF, NUL and a
-missing final line feed are kept as they are.
+Bytes that are not UTF-8 become U+FFFD, one for each faulty sequence; they are counted and reported. CRLF,
+NUL and a missing final line feed are kept as they are.
 """
 
 from __future__ import annotations
@@ -62,7 +62,9 @@ TokenArray = npt.NDArray[np.int32]
 
 @dataclass(frozen=True)
 class TokenFile:
-    """A token file in the cache. `facts` as in its manifest: counts of replaced sequences, CRLF, NUL, forced cuts."""
+    """A token file in the cache. `facts` as in its manifest: counts of replaced sequences, CRLF, NUL,
+    forced cuts.
+    """
 
     path: Path
     sha256: str
@@ -82,7 +84,7 @@ class Segment(NamedTuple):
 
 
 class SegmentRow(NamedTuple):
-    """One line of the segment table: where the tokens of one piece of text lie, and how to know both again."""
+    """One line of the segment table: digests of a piece of text and its tokens, and their number."""
 
     text_sha256: str
     n_tokens: int
@@ -110,7 +112,9 @@ def split_text(
         buffer = buffer[end:]
 
 
-def _segment_end(buffer: bytes, tokenizer: Tokenizer, segment_bytes: int, limit_bytes: int) -> tuple[int, bool]:
+def _segment_end(
+    buffer: bytes, tokenizer: Tokenizer, segment_bytes: int, limit_bytes: int
+) -> tuple[int, bool]:
     """Length of the first segment of `buffer`, which holds the limit and 8 bytes more, or the text's end."""
     match = tokenizer.cut_pattern.search(buffer, segment_bytes)
     if match and match.end() <= limit_bytes:
@@ -193,7 +197,9 @@ def _encode(segment: Segment, tokenizer: Tokenizer, store: _TokenStore) -> _Enco
 def _encode_in_order(
     segments: Iterable[Segment], tokenizer: Tokenizer, store: _TokenStore, jobs: int
 ) -> Iterator[_Encoded]:
-    """Encode on `jobs` threads (the tokenizers release the GIL), in the order of the text, a bounded number ahead."""
+    """Encode on `jobs` threads (the tokenizers release the GIL), in the order of the text, a bounded number
+    ahead.
+    """
     with ThreadPoolExecutor(max_workers=jobs) as pool:
         waiting: deque[Future[_Encoded]] = deque()
         try:
@@ -228,9 +234,13 @@ class _Tokenising:
                 self._add(file, encoded)
         except ValueError as error:
             where = f"{self.text}: byte {self.text_bytes} and after"
-            raise InputError(where, f"cannot be tokenised: {error}", "remove that passage from the text") from error
+            raise InputError(
+                where, f"cannot be tokenised: {error}", "remove that passage from the text"
+            ) from error
         if self.text_digest.hexdigest() != text_sha256:
-            raise InputError(self.text, "changed while it was read", "wait until nothing writes to it, then run again")
+            raise InputError(
+                self.text, "changed while it was read", "wait until nothing writes to it, then run again"
+            )
 
     def _add(self, file: BinaryIO, encoded: _Encoded) -> None:
         assert encoded.tokens is not None
@@ -276,9 +286,10 @@ def tokenize_file(
 ) -> TokenFile:
     """Token file of `text` in `cache_dir`/tokens, made now or found there.
 
-    `text_sha256` saves reading the text once when the caller knows its digest (it is checked while tokenising). `jobs`
-    defaults to the number of usable cores; it changes nothing but the time. `report` gets one line about anything odd
-    in the text (default: stderr). Raises InputError for a text that is empty, unreadable or changed meanwhile.
+    `text_sha256` saves reading the text once when the caller knows its digest (it is checked while
+    tokenising). `jobs` defaults to the number of usable cores; it changes nothing but the time. `report`
+    gets one line about anything odd in the text (default: stderr). Raises InputError for a text that is
+    empty, unreadable or changed meanwhile.
     """
     expected = text_sha256 or sha256_file(text)
     identity = {"text": expected, "tokenizer": tokenizer.sha256, "cut_rule": CUT_RULE, "kind": "tokens"}
@@ -302,7 +313,11 @@ def _to_stderr(line: str) -> None:
 
 
 def _write_table(target: Path, tokenizer: Tokenizer, rows: list[SegmentRow]) -> None:
-    table = {"tokenizer_sha256": tokenizer.sha256, "cut_rule": CUT_RULE, "segments": [list(row) for row in rows]}
+    table = {
+        "tokenizer_sha256": tokenizer.sha256,
+        "cut_rule": CUT_RULE,
+        "segments": [list(row) for row in rows],
+    }
     path = target.with_name(target.name + ".segments.json")
     write_atomic(path, json.dumps(table, allow_nan=False).encode())
 
@@ -349,7 +364,9 @@ def usable_cores() -> int:
 
 
 def load_token_file(path: Path) -> TokenFile:
-    """A token file with its manifest. Raises InputError where either is missing or they do not belong together."""
+    """A token file with its manifest. Raises InputError where either is missing or they do not belong
+    together.
+    """
     manifest = load_manifest(path, "tokens")
     size = path.stat().st_size if path.is_file() else -1
     if size != manifest.bytes:
@@ -367,20 +384,25 @@ def load_token_file(path: Path) -> TokenFile:
             facts=manifest.facts,
         )
     except KeyError as error:
-        raise InputError(manifest_path(path), f"{error.args[0]}: is missing", "tokenise the text again") from error
+        raise InputError(
+            manifest_path(path), f"{error.args[0]}: is missing", "tokenise the text again"
+        ) from error
 
 
 def open_tokens(path: Path, vocab_size: int | None = None) -> TokenArray:
     """The tokens of a file as a read-only int32 array of shape (n_tokens,), mapped from the file and checked.
 
-    Ids must lie in [0, `vocab_size`); without one, in that of the manifest beside the file, else they must not be
-    negative. Raises InputError naming the byte offset of the first id that does not, or of an incomplete token.
+    Ids must lie in [0, `vocab_size`); without one, in that of the manifest beside the file, else they must
+    not be negative. Raises InputError naming the byte offset of the first id that does not, or of an
+    incomplete token.
     """
     with open_regular(path) as file:
         size = os.fstat(file.fileno()).st_size
     if size % TOKEN_BYTES:
         raise InputError(
-            path, f"byte {size - size % TOKEN_BYTES}: the last token has {size % TOKEN_BYTES} of 4 bytes", "write whole int32 values"
+            path,
+            f"byte {size - size % TOKEN_BYTES}: the last token has {size % TOKEN_BYTES} of 4 bytes",
+            "write whole int32 values",
         )
     if size == 0:
         return np.empty(0, dtype=np.int32)
