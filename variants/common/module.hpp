@@ -1,0 +1,301 @@
+// The Python face of a variant: the same for all, so that nothing but the drafter differs.
+#pragma once
+
+#include <nanobind/nanobind.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include <chrono>
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include "common/dense_segmented_map.hpp"
+#include "common/drafter.hpp"
+#include "common/platform.hpp"
+#include "common/replay.hpp"
+
+namespace ladder {
+
+namespace nb = nanobind;
+
+// Copies tokens out of little-endian int32 bytes and checks them.
+inline std::vector<Token> tokens_from_bytes(const nb::bytes& bytes) {
+    static_assert(std::endian::native == std::endian::little, "token files are read as they lie in memory");
+    if (bytes.size() % sizeof(Token) != 0) {
+        throw InputError("<tokens>", bytes.size() / sizeof(Token) * sizeof(Token), "ends inside a token",
+                         "give whole int32 tokens");
+    }
+    std::vector<Token> tokens(bytes.size() / sizeof(Token));
+    if (!tokens.empty()) {
+        std::memcpy(tokens.data(), bytes.data(), bytes.size());
+    }
+    for (std::size_t i = 0; i < tokens.size(); ++i) {
+        if (tokens[i] < 0) {
+            throw InputError("<tokens>", i * sizeof(Token), "token " + std::to_string(tokens[i]) + " is negative",
+                             "give token ids of 0 and more");
+        }
+    }
+    return tokens;
+}
+
+inline Timing timing_from(const std::string& name) {
+    if (name == "section") {
+        return Timing::section;
+    }
+    if (name == "chunk") {
+        return Timing::chunk;
+    }
+    if (name == "histogram") {
+        return Timing::histogram;
+    }
+    throw InputError("timing: '" + name + "' is unknown; use section, chunk or histogram");
+}
+
+// Lets Ctrl-C through while the interpreter lock is released.
+inline void raise_pending_signal() {
+    const nb::gil_scoped_acquire lock;
+    if (PyErr_CheckSignals() != 0) {
+        throw nb::python_error();
+    }
+}
+
+// A drafter together with the sequence it is at, or with the last replay's drafts.
+template <Drafter D>
+class Session {
+public:
+    void load(const std::string& path) { load_source(StaticSource::file(path)); }
+    void load_bytes(const nb::bytes& bytes) {
+        load_source(StaticSource::memory(
+            {static_cast<const std::byte*>(static_cast<const void*>(bytes.data())), bytes.size()}));
+    }
+
+    void append(Token token) {
+        if (token < 0) {
+            throw InputError("token " + std::to_string(token) + ": is negative; give token ids of 0 and more");
+        }
+        sequence_.push_back(token);
+        if (sequence_.size() > 1) {
+            drafter_.update(sequence_);
+        }
+    }
+
+    std::vector<Token> draft(int n_draft) {
+        ReplayOptions options;
+        options.n_draft = n_draft;
+        check_replay_options(options);
+        std::vector<Token> memory(static_cast<std::size_t>(n_draft) + 1);
+        DraftBuffer draft(memory.data());
+        drafter_.draft(sequence_, n_draft, draft);
+        memory.resize(static_cast<std::size_t>(draft.size()));
+        return memory;
+    }
+
+    void end_chunk() {
+        drafter_.end_chunk();
+        sequence_.clear();
+    }
+
+    // Checks the loaded static cache against its checksum; null where the format has none. Returns the time.
+    nb::object verify_static() {
+        if constexpr (requires(D drafter) { drafter.verify_static(); }) {
+            const auto start = std::chrono::steady_clock::now();
+            {
+                const nb::gil_scoped_release unlocked;
+                drafter_.verify_static();
+            }
+            const std::chrono::duration<double, std::nano> elapsed = std::chrono::steady_clock::now() - start;
+            return nb::cast(elapsed.count());
+        } else {
+            return nb::none();
+        }
+    }
+
+    const std::vector<Token>& tokens() const { return sequence_; }
+    std::size_t static_bytes() const { return drafter_.static_bytes(); }
+    std::size_t memory_bytes() const { return drafter_.memory_bytes(); }
+
+    nb::dict replay(const nb::bytes& tokens, int n_ctx, int n_draft, const std::string& timing) {
+        begin_replay();
+        ReplayOptions options{n_ctx, n_draft, timing_from(timing), raise_pending_signal};
+        check_replay_options(options);
+        tokens_ = tokens_from_bytes(tokens);
+        n_ctx_ = static_cast<std::size_t>(n_ctx);
+        {
+            const nb::gil_scoped_release unlocked;
+            result_ = ladder::replay(drafter_, tokens_, options);
+        }
+        return describe(result_);
+    }
+
+    nb::bytes replay_dump() const {
+        const std::string text = dump_text(result_.log, tokens_, n_ctx_);
+        return nb::bytes(text.data(), text.size());
+    }
+
+    nb::list draft_everywhere(const nb::bytes& tokens, int n_ctx, int n_draft) {
+        begin_replay();
+        const std::vector<Token> all = tokens_from_bytes(tokens);
+        const ReplayOptions options{n_ctx, n_draft, Timing::section, raise_pending_signal};
+        nb::list drafts;
+        ladder::draft_everywhere(drafter_, std::span<const Token>(all), options,
+                                 [&](std::size_t position, std::span<const Token> draft) {
+                                     nb::list out;
+                                     for (const Token token : draft) {
+                                         out.append(token);
+                                     }
+                                     drafts.append(nb::make_tuple(position, out));
+                                 });
+        return drafts;
+    }
+
+private:
+    void load_source(const StaticSource& source) {
+        if (loaded_) {
+            throw InputError("load: a static cache is loaded already; make a new Drafter for another one");
+        }
+        if (used_ || !sequence_.empty()) {
+            throw InputError("load: the drafter has been used; load before anything else");
+        }
+        loaded_ = true;
+        const nb::gil_scoped_release unlocked;
+        drafter_.load(source);
+    }
+
+    // A replay starts from nothing but the static cache, or its figures and drafts would not be comparable.
+    void begin_replay() {
+        if (used_ || !sequence_.empty()) {
+            throw InputError("replay: the drafter has been used; make a new Drafter for each replay");
+        }
+        used_ = true;
+    }
+
+    static nb::dict describe(const ReplayResult& result) {
+        nb::dict out;
+        out["n_tokens"] = result.n_tokens;
+        out["n_chunks"] = result.n_chunks;
+        out["n_drafted"] = result.n_drafted;
+        out["n_accept"] = result.n_accept;
+        out["draft_calls"] = result.log.calls();
+        out["hit_calls"] = result.hit_calls;
+        out["drafted_at"] = nb::cast(result.drafted_at);
+        out["accepted_at"] = nb::cast(result.accepted_at);
+        out["draft_ns_total"] = nb::cast(result.draft_ns_total);
+        out["update_ns_total"] = nb::cast(result.update_ns_total);
+        out["draft_update_ns_total"] = nb::cast(result.draft_update_ns_total);
+        out["merge_ns_total"] = result.merge_ns_total;
+        nb::dict clock;
+        clock["name"] = result.clock_name;
+        clock["ns_per_reading"] = result.clock_ns_per_reading;
+        clock["readings"] = result.clock_readings;
+        out["clock"] = clock;
+        out["histogram"] = describe_histogram(result);
+        return out;
+    }
+
+    static nb::object describe_histogram(const ReplayResult& result) {
+        if (!result.histogram) {
+            return nb::none();
+        }
+        nb::list buckets;
+        result.histogram->for_each([&](double upper_ticks, std::uint64_t count) {
+            buckets.append(nb::make_tuple(upper_ticks * result.ns_per_tick, count));
+        });
+        return buckets;
+    }
+
+    D drafter_;
+    bool loaded_ = false;
+    bool used_ = false;
+    std::vector<Token> sequence_;
+    std::vector<Token> tokens_;
+    std::size_t n_ctx_ = 0;
+    ReplayResult result_;
+};
+
+inline const char* compiler_name() {
+#if defined(__clang__)
+    return "clang " __clang_version__;
+#else
+    return "gcc " __VERSION__;
+#endif
+}
+
+inline const char* standard_library_name() {
+#if defined(_LIBCPP_VERSION)
+    return "libc++";
+#elif defined(__GLIBCXX__)
+    return "libstdc++";
+#else
+    return "unknown";
+#endif
+}
+
+template <Drafter D>
+nb::dict variant_info(const char* name) {
+    nb::dict info;
+    info["name"] = name;
+    info["tie_class"] = D::tie_class == TieClass::iteration ? "iteration" : "token";
+    info["static_format"] = format_name(D::static_format);
+    info["compiler"] = compiler_name();
+    info["cxx_flags"] = LADDER_CXX_FLAGS;
+    info["build_type"] = LADDER_BUILD_TYPE;
+    info["standard_library"] = standard_library_name();
+    info["unordered_dense"] = dense_map_source;
+    return info;
+}
+
+// Makes the variant's own static file from llama.cpp's; null where llama.cpp's is its own. Returns the time.
+template <Drafter D>
+nb::object convert_static(const std::string& source, const std::string& target) {
+    if constexpr (requires { D::convert(source, target); }) {
+        const auto start = std::chrono::steady_clock::now();
+        {
+            const nb::gil_scoped_release unlocked;
+            D::convert(source, target);
+        }
+        const std::chrono::duration<double, std::nano> elapsed = std::chrono::steady_clock::now() - start;
+        nb::dict out;
+        out["convert_ns"] = elapsed.count();
+        return out;
+    } else {
+        return nb::none();
+    }
+}
+
+template <Drafter D>
+void define_variant(nb::module_& module, const char* name) {
+    nb::register_exception_translator([](const std::exception_ptr& error, void*) {
+        try {
+            std::rethrow_exception(error);
+        } catch (const InputError& input) {
+            PyErr_SetString(PyExc_ValueError, input.what());
+        }
+    });
+    module.def("info", [name] { return variant_info<D>(name); });
+    module.def("convert_static", convert_static<D>, nb::arg("source"), nb::arg("target"));
+    module.def("static_format_of", [](const std::string& path) { return format_name(detect_static_format(path)); });
+    module.def("die_with_parent", die_with_parent);
+    using S = Session<D>;
+    nb::class_<S>(module, "Drafter")
+        .def(nb::init<>())
+        .def("load", &S::load, nb::arg("path"))
+        .def("load_bytes", &S::load_bytes, nb::arg("data"))
+        .def("verify_static", &S::verify_static)
+        .def("append", &S::append, nb::arg("token"))
+        .def("draft", &S::draft, nb::arg("n_draft"))
+        .def("end_chunk", &S::end_chunk)
+        .def("tokens", &S::tokens)
+        .def("static_bytes", &S::static_bytes)
+        .def("memory_bytes", &S::memory_bytes)
+        .def("replay", &S::replay, nb::arg("tokens"), nb::arg("n_ctx"), nb::arg("n_draft"),
+             nb::arg("timing") = "section")
+        .def("replay_dump", &S::replay_dump)
+        .def("draft_everywhere", &S::draft_everywhere, nb::arg("tokens"), nb::arg("n_ctx"), nb::arg("n_draft"));
+}
+
+}  // namespace ladder
+
+#define LADDER_VARIANT_MODULE(variant, drafter) \
+    NB_MODULE(variant, module) { ::ladder::define_variant<drafter>(module, #variant); }
