@@ -43,7 +43,7 @@ class Variant:
         return str(self.toml["static_format"])
 
     def drafter(self, static: bytes | None = None, options: dict[str, str] | None = None) -> Any:
-        result = self.module.Drafter(options or {})
+        result = self.module.Drafter(options) if options else self.module.Drafter()
         if static is not None:
             result.load_bytes(static)
         return result
