@@ -1,0 +1,12 @@
+// Rung 5 without its precheck: the static cache is one array behind a const map, read whole into one buffer.
+#pragma once
+
+#include "common/frozen_static_cache.hpp"
+#include "common/lookup_drafter.hpp"
+#include "common/sorted_ngram_map.hpp"
+
+namespace ladder {
+
+using Frozen = LookupDrafter<SortedNgramMap, FrozenStaticCache, TieClass::token, Precheck::off>;
+
+}  // namespace ladder
