@@ -64,7 +64,11 @@ inline constexpr std::array<std::uint8_t, 8> frozen_magic{'L', 'D', 'F', 0x93, '
 }
 
 [[nodiscard]] inline std::string bigram_words(Bigram bigram) {
-    return "(" + std::to_string(bigram.first) + ", " + std::to_string(bigram.second) + ")";
+    std::string words = "(";  // appended to: g++ 12 warns falsely about "(" + std::string
+    return words.append(std::to_string(bigram.first))
+        .append(", ")
+        .append(std::to_string(bigram.second))
+        .append(")");
 }
 
 // For consumers: only they know which n-grams came before.
