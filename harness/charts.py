@@ -21,7 +21,7 @@ mpl.use("Agg")
 
 SIZE_INCHES = (9.6, 6.0)
 PNG_DPI = 150
-_RC = {
+_RC: dict[Any, Any] = {
     "svg.hashsalt": "draft-ladder",  # without it every SVG has new ids
     "svg.fonttype": "path",
     "font.family": "DejaVu Sans",
@@ -40,6 +40,7 @@ class Chart:
     metric: str
     title: str
     axis: str
+    unit: str  # as written behind a figure
     better: str
     log: bool
     relative: bool = False
@@ -47,17 +48,41 @@ class Chart:
 
 CHARTS = (
     Chart(
-        "draft_latency", "draft_latency_us", "Draft latency per drafted token (not answer time)",
-        "draft + update, µs per drafted token (log scale)", "lower is better", log=True,
-    ),
-    Chart(
-        "load_time", "load_time_s", "Loading the static cache", "load time, seconds (log scale)", "lower is better",
+        "draft_latency",
+        "draft_latency_us",
+        "Draft latency per drafted token (not answer time)",
+        "draft + update, µs per drafted token (log scale)",
+        " µs",
+        "lower is better",
         log=True,
     ),
-    Chart("peak_rss", "peak_rss_mb", "Peak memory of the process", "peak RSS, MB", "lower is better", log=False),
     Chart(
-        "speedup", "draft_latency_us", "Draft latency: speed-up over the first rung (not answer time)",
-        "times faster than {baseline} (log scale)", "higher is better", log=True, relative=True,
+        "load_time",
+        "load_time_s",
+        "Loading the static cache",
+        "load time, seconds (log scale)",
+        " s",
+        "lower is better",
+        log=True,
+    ),
+    Chart(
+        "peak_rss",
+        "peak_rss_mb",
+        "Peak memory of the process",
+        "peak RSS, MB",
+        " MB",
+        "lower is better",
+        log=False,
+    ),
+    Chart(
+        "speedup",
+        "draft_latency_us",
+        "Draft latency: speed-up over the first rung (not answer time)",
+        "times faster than {baseline} (log scale)",
+        "×",
+        "higher is better",
+        log=True,
+        relative=True,
     ),
 )
 
@@ -146,11 +171,17 @@ def _baseline(variants: dict[str, dict[str, Any]]) -> str | None:
     return min(rungs)[1] if rungs else None
 
 
-def _relative(values: dict[str, dict[float, list[float]]], baseline: str | None) -> dict[str, dict[float, list[float]]]:
+def _relative(
+    values: dict[str, dict[float, list[float]]], baseline: str | None
+) -> dict[str, dict[float, list[float]]]:
     """Baseline median over each run's figure, where both exist and the variant is another one."""
     medians = {size: _median(sorted(found)) for size, found in values.get(baseline or "", {}).items()}
     return {
-        label: {size: [medians[size] / value for value in found] for size, found in by_size.items() if size in medians}
+        label: {
+            size: [medians[size] / value for value in found]
+            for size, found in by_size.items()
+            if size in medians
+        }
         for label, by_size in values.items()
         if label != baseline
     }
@@ -166,16 +197,21 @@ def draw(chart: Chart, series: list[Series], results: Results) -> Figure:
     notes = absences(results)
     lines = [*caption(results), *notes]
     bottom = 0.115 + 0.029 * len(lines)
-    axes = figure.add_axes((0.085, bottom, 0.70, 0.86 - bottom))
+    axes = figure.add_axes((0.085, bottom, 0.665, 0.86 - bottom))
     place = horizontal_places([size for item in series for size in item.sizes])
+    sizes = sorted({size for item in series for size in item.sizes if size > 0})
     for index, item in enumerate(series):
-        _draw_series(axes, item, place, (index - (len(series) - 1) / 2) * 0.012)
+        _draw_series(axes, item, sizes, place, (index - (len(series) - 1) / 2) * 0.012)
     _dress_vertical(axes, chart, series, results)
     _dress_horizontal(axes, series, place)
     _label_directly(figure, axes, chart, series, place)
     figure.text(0.085, 0.955, chart.title, fontsize=13, fontweight="bold", va="center")
     repeats = max(len(found) for item in series for found in item.raw)
-    runs = f"median of {repeats} runs, bars from lowest to highest, dots are single runs" if repeats > 1 else "one run"
+    runs = (
+        f"median of {repeats} runs, bars from lowest to highest, dots are single runs"
+        if repeats > 1
+        else "one run"
+    )
     figure.text(0.085, 0.912, f"{chart.better}  ·  {runs}", fontsize=10, color=_GREY, va="center")
     for index, line in enumerate(lines):
         y = 0.020 + 0.029 * (len(lines) - 1 - index)
@@ -190,18 +226,43 @@ def horizontal_places(sizes: Sequence[float]) -> Callable[[float], float]:
     return lambda size: -0.22 if size <= 0 else (math.log10(size) - positive[0]) / span
 
 
-def _draw_series(axes: Axes, item: Series, place: Callable[[float], float], shift: float) -> None:
+def _draw_series(
+    axes: Axes, item: Series, sizes: list[float], place: Callable[[float], float], shift: float
+) -> None:
     xs = [place(size) + shift for size in item.sizes]
-    joined = [index for index, size in enumerate(item.sizes) if size > 0]
+    # A size without a figure leaves a gap in the line: nothing is drawn through what was not measured.
+    middles = dict(zip(item.sizes, item.middle, strict=True))
+    line = [middles.get(size, math.nan) for size in sizes]
     style = "--" if item.dashed else "-"
-    axes.plot([xs[i] for i in joined], [item.middle[i] for i in joined], style, color=item.color, lw=1.6, zorder=2)
+    axes.plot([place(size) + shift for size in sizes], line, style, color=item.color, lw=1.6, zorder=2)
     below = [middle - low for middle, low in zip(item.middle, item.low, strict=True)]
     above = [high - middle for middle, high in zip(item.middle, item.high, strict=True)]
-    axes.errorbar(xs, item.middle, yerr=[below, above], fmt="none", ecolor=item.color, elinewidth=1.2, capsize=3, zorder=3)
-    axes.plot(xs, item.middle, item.marker, color=item.color, mec="white", mew=0.7, ms=7.5, ls="none", zorder=4)
+    axes.errorbar(
+        xs,
+        item.middle,
+        yerr=[below, above],
+        fmt="none",
+        ecolor=item.color,
+        elinewidth=1.2,
+        capsize=3,
+        zorder=3,
+    )
+    axes.plot(
+        xs, item.middle, item.marker, color=item.color, mec="white", mew=0.7, ms=7.5, ls="none", zorder=4
+    )
     for x, found in zip(xs, item.raw, strict=True):
         if len(found) > 1:
-            axes.plot([x] * len(found), found, ".", color="white", mec=item.color, mew=0.6, ms=4, ls="none", zorder=5)
+            axes.plot(
+                [x] * len(found),
+                found,
+                ".",
+                color="white",
+                mec=item.color,
+                mew=0.6,
+                ms=4,
+                ls="none",
+                zorder=5,
+            )
 
 
 def _dress_vertical(axes: Axes, chart: Chart, series: list[Series], results: Results) -> None:
@@ -214,14 +275,18 @@ def _dress_vertical(axes: Axes, chart: Chart, series: list[Series], results: Res
     highest = max(max(item.high) for item in series)
     if not chart.log or lowest <= 0:
         axes.set_ylim(0, highest * 1.08)
-        axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.0f}" if highest >= 10 else f"{value:g}"))
+        axes.yaxis.set_major_formatter(
+            FuncFormatter(lambda value, _: f"{value:,.0f}" if highest >= 10 else f"{value:g}")
+        )
         return
     axes.set_yscale("log")
     axes.set_ylim(min(lowest, 1.0) / 1.15 if chart.relative else lowest / 1.35, highest * 1.35)
     # Few decades need more ticks than powers of ten to be read at all.
     steps = (1.0, 2.0, 5.0) if highest / lowest < 2000 else (1.0,)
     axes.yaxis.set_major_locator(LogLocator(base=10, subs=steps))
-    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}" + ("×" if chart.relative else "")))
+    axes.yaxis.set_major_formatter(
+        FuncFormatter(lambda value, _: f"{value:g}" + ("×" if chart.relative else ""))
+    )
     axes.yaxis.set_minor_formatter(NullFormatter())
     if chart.relative:
         axes.axhline(1.0, color=_GREY, lw=0.9, ls=":", zorder=1)
@@ -231,7 +296,7 @@ def _dress_horizontal(axes: Axes, series: list[Series], place: Callable[[float],
     sizes = sorted({size for item in series for size in item.sizes})
     axes.xaxis.set_major_locator(FixedLocator([place(size) for size in sizes]))
     axes.xaxis.set_minor_locator(NullLocator())
-    axes.set_xticklabels(["no static\ncache" if size <= 0 else f"{size:g}" for size in sizes])
+    axes.set_xticklabels(["0 (no static\ncache)" if size <= 0 else f"{size:g}" for size in sizes])
     axes.set_xlabel("static corpus, MB of text (10⁶ bytes, log scale)")
     left = place(0) - 0.08 if sizes[0] <= 0 else -0.08
     axes.set_xlim(left, 1.06)
@@ -256,7 +321,7 @@ def _label_directly(
     gap = 15.0 * figure.dpi / 72.0
     spread_out = spread([y - origin for y in wanted], gap, 0.0, height)
     for item, y in zip(series, spread_out, strict=True):
-        value = f"{item.middle[-1]:.3g}" + ("×" if chart.relative else "")
+        value = figure_text(item.middle[-1], chart.unit)
         axes.annotate(
             f"{item.label}  {value}",
             xy=(place(item.sizes[-1]) + 0.015, item.middle[-1]),
@@ -271,18 +336,33 @@ def _label_directly(
 
 
 def spread(wanted: Sequence[float], gap: float, low: float, high: float) -> list[float]:
-    """Places near the wanted ones, in the same order, at least `gap` apart and inside [low, high] if they fit."""
+    """Places near the wanted ones, in their order, at least `gap` apart and inside [low, high] if they fit.
+
+    Labels that would overlap form a group around the mean of their wanted places.
+    """
     order = sorted(range(len(wanted)), key=lambda index: wanted[index])
-    places = [0.0] * len(wanted)
-    floor = low
+    groups: list[list[int]] = []
+    starts: list[float] = []
     for index in order:
-        places[index] = max(wanted[index], floor)
-        floor = places[index] + gap
-    ceiling = high
-    for index in reversed(order):
-        places[index] = min(places[index], ceiling)
-        ceiling = places[index] - gap
+        groups.append([index])
+        starts.append(min(max(wanted[index], low), high))
+        while len(groups) > 1 and starts[-2] + gap * len(groups[-2]) > starts[-1]:
+            joined = groups[-2] + groups[-1]
+            middle = sum(wanted[member] for member in joined) / len(joined)
+            length = gap * (len(joined) - 1)
+            groups[-2:] = [joined]
+            starts[-2:] = [min(max(middle - length / 2, low), max(high - length, low))]
+    places = [0.0] * len(wanted)
+    for group, start in zip(groups, starts, strict=True):
+        for step, index in enumerate(group):
+            places[index] = start + gap * step
     return places
+
+
+def figure_text(value: float, unit: str) -> str:
+    """Three digits, as people write them: 3,750 and 0.0123, never 3.75e+03."""
+    digits = max(0, 2 - math.floor(math.log10(abs(value)))) if value else 0
+    return f"{value:,.{digits}f}{unit}"
 
 
 def darkened(color: str) -> tuple[float, float, float]:
@@ -301,18 +381,24 @@ def caption(results: Results) -> list[str]:
     first = specs[0]
     corpora = sorted({spec.corpus.label for spec in specs if spec.corpus.kind != "none"}) or ["none"]
     kinds = sorted({spec.corpus.kind for spec in specs if spec.corpus.kind != "none"})
-    builds = [record.measured["build"] for record in results.records if record.measured and "build" in record.measured]
+    builds = [
+        record.measured["build"]
+        for record in results.records
+        if record.measured and "build" in record.measured
+    ]
     build = f"{builds[0].get('compiler')} {builds[0].get('cxx_flags')}" if builds else "build unknown"
-    commits = sorted({str(record.environment.get("git_commit") or "unknown")[:10] for record in results.records})
+    commits = sorted(
+        {str(record.environment.get("git_commit") or "unknown")[:10] for record in results.records}
+    )
     dirty = " (changed)" if any(record.environment.get("git_dirty") for record in results.records) else ""
     ram = machine.get("ram_bytes")
     memory = f", {ram / 1e9:.0f} GB" if isinstance(ram, int) else ""
-    corpus = _clipped(", ".join(corpora), 90)
+    corpus, replayed = _clipped(", ".join(corpora), 80), _clipped(first.replay_text.label, 60)
     return [
-        f"{machine.get('cpu_model')}, {machine.get('cpu_logical_total')} cores{memory}, {machine.get('system')} "
-        f"{machine.get('kernel')}  ·  {build}  ·  commit {', '.join(commits)}{dirty}",
-        f"corpus: {corpus} ({', '.join(kinds) or 'none'})  ·  replayed: {_clipped(first.replay_text.label, 50)}  ·  "
-        f"{first.tokenizer.name}  ·  n_ctx {first.n_ctx}, n_draft {first.n_draft}  ·  experiment {experiment.get('name')}",
+        f"{machine.get('cpu_model')}, {machine.get('cpu_logical_total')} cores{memory}, "
+        f"{machine.get('system')} {machine.get('kernel')}  ·  {build}  ·  commit {', '.join(commits)}{dirty}",
+        f"corpus: {corpus} ({', '.join(kinds) or 'none'})  ·  replayed: {replayed}  ·  {first.tokenizer.name}"
+        f"  ·  n_ctx {first.n_ctx}, n_draft {first.n_draft}  ·  experiment {experiment.get('name')}",
     ]
 
 
@@ -322,8 +408,13 @@ def absences(results: Results) -> list[str]:
     for record in results.records:
         if record.failure is not None:
             spec = record.spec
-            failed.setdefault(record.failure.reason, set()).add(f"{spec.variant_label} at {spec.size_mb:g} MB")
-    lines = [_clipped(f"failed and not shown ({reason}): {', '.join(sorted(cells))}", 170) for reason, cells in sorted(failed.items())]
+            failed.setdefault(record.failure.reason, set()).add(
+                f"{spec.variant_label} at {spec.size_mb:g} MB"
+            )
+    lines = [
+        _clipped(f"failed and not shown ({reason}): {', '.join(sorted(cells))}", 170)
+        for reason, cells in sorted(failed.items())
+    ]
     if results.missing_total:
         lines.append(f"unfinished: {results.missing_total} runs are still to be made")
     return lines

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
 import signal
 import sys
@@ -13,13 +12,20 @@ from typing import Annotated, Any
 
 import typer
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
 from rich.table import Table
 
 from harness import environment
-from harness.config import Experiment, load_experiment
+from harness.config import load_experiment
 from harness.errors import ExitCode, InputError, LadderError
-from harness.launch import demand, run_worker
+from harness.launch import demand
 from harness.manifests import Progress as StageProgress
 from harness.manifests import cache_dir
 from harness.records import RunRecord
@@ -37,18 +43,27 @@ app = typer.Typer(
 )
 stderr = Console(stderr=True, highlight=False, soft_wrap=True)
 
-ConfigArgument = Annotated[Path, typer.Argument(metavar="CONFIG", help="Experiment as TOML, e.g. configs/smoke.toml.")]
+ConfigArgument = Annotated[
+    Path, typer.Argument(metavar="CONFIG", help="Experiment as TOML, e.g. configs/smoke.toml.")
+]
 SetOption = Annotated[
-    list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Override a key of the config; may be repeated.")
+    list[str] | None,
+    typer.Option("--set", metavar="KEY=VALUE", help="Override a key of the config; may be repeated."),
 ]
-TextOption = Annotated[Path | None, typer.Option("--text", metavar="DIR", help="Value of ${LADDER_TEXT} in the config.")]
+TextOption = Annotated[
+    Path | None, typer.Option("--text", metavar="DIR", help="Value of ${LADDER_TEXT} in the config.")
+]
 CacheOption = Annotated[
-    Path | None, typer.Option("--cache-dir", metavar="DIR", help="Default: LADDER_CACHE_DIR or ~/.cache/draft-ladder.")
+    Path | None,
+    typer.Option("--cache-dir", metavar="DIR", help="Default: LADDER_CACHE_DIR or ~/.cache/draft-ladder."),
 ]
-ResultsOption = Annotated[Path, typer.Option("--results", metavar="DIR", help="Holds <machine>/<experiment>/.")]
+ResultsOption = Annotated[
+    Path, typer.Option("--results", metavar="DIR", help="Holds <machine>/<experiment>/.")
+]
 PlotsOption = Annotated[Path, typer.Option("--plots", metavar="DIR", help="Holds <machine>/<experiment>/.")]
 MachineOption = Annotated[
-    str | None, typer.Option("--machine", metavar="NAME", help="Folder name instead of the one made from the CPU.")
+    str | None,
+    typer.Option("--machine", metavar="NAME", help="Folder name instead of the one made from the CPU."),
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON for machines.")]
 RESULTS, PLOTS = Path("results"), Path("plots")
@@ -107,13 +122,18 @@ class Stages:
             self._tasks[state.stage] = self._progress.add_task(state.stage, total=state.total_bytes)
         left = f"{state.seconds_left:.0f} s left" if state.seconds_left is not None else ""
         self._progress.update(
-            self._tasks[state.stage], completed=state.done_bytes, total=state.total_bytes, description=f"{state.stage} {left}"
+            self._tasks[state.stage],
+            completed=state.done_bytes,
+            total=state.total_bytes,
+            description=f"{state.stage} {left}",
         )
 
 
 def stage_display() -> Progress:
     """A transient progress display on stderr."""
-    return Progress(TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn(), console=stderr, transient=True)
+    return Progress(
+        TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn(), console=stderr, transient=True
+    )
 
 
 class RunDisplay:
@@ -122,8 +142,6 @@ class RunDisplay:
     def __init__(self, progress: Progress) -> None:
         self._progress = progress
         self._task: Any = None
-        self._walls: dict[tuple[str, float], float] = {}
-        self._open: list[tuple[str, float]] = []
         self.skipped_total = 0
 
     def started(self, total: int) -> None:
@@ -156,7 +174,9 @@ def run_line(record: RunRecord) -> str:
     text = record.spec.describe()
     if record.failure is not None:
         return f"{text}: FAILED ({record.failure.reason}): {record.failure.detail}"
-    values = {metric.name: value for metric, value in metric_values(record.measured or {}, record.spec.timing)}
+    values = {
+        metric.name: value for metric, value in metric_values(record.measured or {}, record.spec.timing)
+    }
     latency = values.get("draft_latency_us", values.get("draft_latency_chunk_us"))
     parts = ["nothing drafted" if latency is None else f"{latency:.3g} µs per drafted token"]
     if values["load_time_s"] is not None:
@@ -189,15 +209,24 @@ def replay(
     variant: Annotated[str, typer.Argument(metavar="VARIANT", help="Name of a variant, see `ladder list`.")],
     tokens: Annotated[Path, typer.Option("--tokens", metavar="FILE", help="int32 token file to replay.")],
     static: Annotated[
-        Path | None, typer.Option("--static", metavar="FILE", help="Static cache: llama.cpp's format or the variant's own.")
+        Path | None,
+        typer.Option(
+            "--static", metavar="FILE", help="Static cache: llama.cpp's format or the variant's own."
+        ),
     ] = None,
     n_ctx: Annotated[int, typer.Option("--n-ctx", min=2, help="Tokens in a chunk.")] = 4096,
     n_draft: Annotated[int, typer.Option("--n-draft", min=0, help="Most tokens in a draft.")] = 3,
-    dump: Annotated[Path | None, typer.Option("--dump", metavar="FILE", help="Write every draft here.")] = None,
+    dump: Annotated[
+        Path | None, typer.Option("--dump", metavar="FILE", help="Write every draft here.")
+    ] = None,
     timing: Annotated[str, typer.Option("--timing", help="section, chunk or histogram.")] = "section",
-    axis: Annotated[list[str] | None, typer.Option("--axis", metavar="NAME=VALUE", help="The variant's own option.")] = None,
+    axis: Annotated[
+        list[str] | None, typer.Option("--axis", metavar="NAME=VALUE", help="The variant's own option.")
+    ] = None,
     cpu: Annotated[int | None, typer.Option("--cpu", min=0, help="Pin the worker to this core.")] = None,
-    timeout_s: Annotated[float | None, typer.Option("--timeout-s", help="End the worker after this time.")] = None,
+    timeout_s: Annotated[
+        float | None, typer.Option("--timeout-s", help="End the worker after this time.")
+    ] = None,
     json_: JsonOption = False,
 ) -> None:
     """Replay a token file with one variant in one fresh process: the primitive under everything."""
@@ -270,7 +299,8 @@ def _explain_absence(measured: dict[str, Any], tokens: Path) -> None:
     latency = values.get("draft_latency_us", values.get("draft_latency_chunk_us"))
     reason = None
     if measured["n_chunks"] == 0:
-        reason = f"{measured['n_tokens']} tokens are not more than one chunk of {measured['n_ctx']}: nothing was replayed"
+        sizes = f"{measured['n_tokens']} tokens are not more than one chunk of {measured['n_ctx']}"
+        reason = f"{sizes}: nothing was replayed"
         remedy = "give a longer token file or a smaller --n-ctx"
         stderr.print(f"{tokens}: {reason}; {remedy}", style="yellow", markup=False)
     elif latency is None:
@@ -294,7 +324,9 @@ def run(
     results: ResultsOption = RESULTS,
     machine: MachineOption = None,
     force: Annotated[bool, typer.Option("--force", help="Measure again what was measured already.")] = False,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show the runs in their order and make none.")] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Show the runs in their order and make none.")
+    ] = False,
     json_: JsonOption = False,
 ) -> None:
     """Run an experiment: make what it needs, measure what is missing, check the drafts."""
@@ -330,15 +362,20 @@ def _run(
     if dry_run:
         _print_plan(jobs, folder, force, json_)
         return ExitCode.OK
-    bar = Progress(
-        TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), console=stderr, transient=True
-    )
-    with bar:
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=stderr, transient=True) as bar:
         observer = RunDisplay(bar)
         code = run_experiment(experiment, jobs, folder, observer, overrides=overrides, force=force)
     _note(f"{len(jobs)} runs, {observer.skipped_total} of them measured before, in {folder}")
     if json_:
-        print_json({"folder": str(folder), "runs_total": len(jobs), "skipped_total": observer.skipped_total, "exit_code": code})
+        print_json(
+            {
+                "folder": str(folder),
+                "runs_total": len(jobs),
+                "skipped_total": observer.skipped_total,
+                "exit_code": code,
+            }
+        )
     return code
 
 
@@ -355,8 +392,15 @@ def _print_plan(jobs: list[Job], folder: Path, force: bool, json_: bool) -> None
         state = "missing"
         if path.exists():
             state = "failed" if load_record(path).status == "failed" else "measured"
-        rows.append({"order": job.spec.order, "key": job.spec.key, "run": job.spec.describe(), "state": state,
-                     "action": "skip" if state == "measured" and not force else "run"})
+        rows.append(
+            {
+                "order": job.spec.order,
+                "key": job.spec.key,
+                "run": job.spec.describe(),
+                "state": state,
+                "action": "skip" if state == "measured" and not force else "run",
+            }
+        )
     if json_:
         print_json(rows)
         return
@@ -365,7 +409,157 @@ def _print_plan(jobs: list[Job], folder: Path, force: bool, json_: bool) -> None
 
 
 @app.command()
-def stats(folder: Annotated[Path, typer.Argument(metavar="RESULTS", help="results/<machine>/<experiment>")], json_: JsonOption = False) -> None:
+def doctor(cache: CacheOption = None, json_: JsonOption = False) -> None:
+    """Check what a run needs: compiler, modules, tokenizer, hub, disk, quiet."""
+    from harness.doctor import examine
+
+    findings = examine(cache_dir(cache))
+    if json_:
+        print_json([finding._asdict() for finding in findings])
+    else:
+        for finding in findings:
+            print(f"{finding.state:8} {finding.name:10} {finding.detail}")
+    if any(finding.state == "error" for finding in findings):
+        raise typer.Exit(int(ExitCode.USAGE))
+
+
+@app.command()
+def corpus(
+    source: Annotated[str, typer.Argument(metavar="SOURCE", help="default, wikitext-103, stdlib or files.")],
+    size_mb: Annotated[
+        float, typer.Option("--size-mb", help="MB (10^6 bytes) of the source, cut at a line end.")
+    ],
+    train: Annotated[
+        list[str] | None, typer.Option("--train", metavar="GLOB", help="Corpus files (source files).")
+    ] = None,
+    replay_: Annotated[
+        list[str] | None, typer.Option("--replay", metavar="GLOB", help="Text to replay (source files).")
+    ] = None,
+    path: Annotated[
+        str | None, typer.Option("--path", metavar="DIR", help="A local copy (source wikitext-103).")
+    ] = None,
+    clip: Annotated[
+        bool, typer.Option("--clip", help="Take what there is where the source has less.")
+    ] = False,
+    cache: CacheOption = None,
+    json_: JsonOption = False,
+) -> None:
+    """Make a corpus and the text to replay, as plain files in the cache."""
+    from dataclasses import asdict
+
+    from harness.config import corpus_source
+    from harness.corpus import build_corpus, replay_text, resolve_source
+
+    options = {"train": train, "replay": replay_, "path": path}
+    config = corpus_source({"source": source, **{key: value for key, value in options.items() if value}})
+    where = cache_dir(cache)
+    with stage_display() as display:
+        resolved = resolve_source(config, where)
+        if resolved.note:
+            _note(resolved.note)
+        made = build_corpus(resolved, size_mb, where, Stages(display), clip=clip)
+        text = replay_text(resolved, where, Stages(display))
+    _print_artifacts({"corpus": asdict(made), "replay": asdict(text)}, json_)
+
+
+@app.command()
+def tokens(
+    text: Annotated[Path, typer.Argument(metavar="TEXT", help="A text file.")],
+    tokenizer: Annotated[
+        str, typer.Option("--tokenizer", help="tekken, or the path of a tokenizer.json.")
+    ] = "tekken",
+    out: Annotated[
+        Path | None, typer.Option("--out", metavar="FILE", help="Copy the token file here.")
+    ] = None,
+    jobs: Annotated[
+        int | None, typer.Option("--jobs", min=1, help="Threads; default: all usable cores.")
+    ] = None,
+    cache: CacheOption = None,
+    json_: JsonOption = False,
+) -> None:
+    """Turn a text into a file of int32 tokens."""
+    from dataclasses import asdict
+
+    from harness.tokenizers import load_tokenizer
+    from harness.tokens import tokenize_file
+
+    with stage_display() as display:
+        made = tokenize_file(
+            text,
+            load_tokenizer(tokenizer),
+            cache_dir(cache),
+            jobs=jobs,
+            progress=Stages(display),
+            report=_note,
+        )
+    content = asdict(made)
+    if out is not None:
+        content["path"] = _copy_artifact(made.path, out)
+    _print_artifacts({"tokens": content}, json_)
+
+
+@app.command("cache")
+def cache_(
+    tokens: Annotated[Path, typer.Argument(metavar="TOKENS", help="An int32 token file.")],
+    format_: Annotated[
+        list[str] | None, typer.Option("--format", help="llama, frozen; may be repeated.")
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option("--out", metavar="FILE", help="Copy the static cache here (one format).")
+    ] = None,
+    jobs: Annotated[
+        int | None, typer.Option("--jobs", min=1, help="Threads; default: all usable cores.")
+    ] = None,
+    cache: CacheOption = None,
+    json_: JsonOption = False,
+) -> None:
+    """Count a token file into a static cache, in llama.cpp's or the frozen format."""
+    from harness.cache import build_static_cache
+
+    formats = format_ or ["llama"]
+    if out is not None and len(formats) > 1:
+        raise InputError("--out", "one file for several formats", "give one --format")
+    with stage_display() as display:
+        made = build_static_cache(
+            tokens, cache_dir(cache), jobs=jobs, progress=Stages(display), formats=formats
+        )
+    content = {
+        name: {"path": path, "sha256": made.sha256s[name], "bytes": path.stat().st_size, "stats": made.stats}
+        for name, path in made.paths.items()
+    }
+    if out is not None:
+        content[formats[0]]["path"] = _copy_artifact(made.paths[formats[0]], out)
+    _print_artifacts(content, json_)
+
+
+def _copy_artifact(artifact: Path, target: Path) -> Path:
+    """Copy an artifact and its manifest out of the cache."""
+    from harness.manifests import manifest_path, write_atomic
+
+    for source, copy in ((artifact, target), (manifest_path(artifact), manifest_path(target))):
+        with source.open("rb") as file:
+            write_atomic(copy, lambda out, file=file: shutil.copyfileobj(file, out))  # type: ignore[misc]
+    return target
+
+
+def _print_artifacts(artifacts: dict[str, dict[str, Any]], json_: bool) -> None:
+    plain = {
+        name: {key: str(value) if isinstance(value, Path) else value for key, value in fields.items()}
+        for name, fields in artifacts.items()
+    }
+    if json_:
+        print_json(plain)
+        return
+    for fields in plain.values():
+        size = f"{fields['bytes']} bytes" if "bytes" in fields else f"{fields['n_tokens']} tokens"
+        print(f"{fields['path']}  {size}  sha256 {fields['sha256']}")
+
+
+@app.command()
+def stats(
+    folder: Annotated[Path, typer.Argument(metavar="RESULTS", help="results/<machine>/<experiment>")],
+    json_: JsonOption = False,
+) -> None:
     """Write runs.csv and summary.csv from a results folder's records."""
     _stats(folder, json_)
 

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError, field_validator
 
 from harness.corpus import CorpusSource
 from harness.errors import InputError
@@ -21,8 +21,8 @@ _VARIABLE = re.compile(r"\$\{(\w+)\}")
 class Experiment(BaseModel):
     """What to measure. Sizes are in MB (10^6 bytes) of corpus text; 0 is a run without a static cache.
 
-    Strings of the corpus table may name environment variables as `${NAME}`: they are filled in when the files are
-    opened, never recorded.
+    Strings of the corpus table may name environment variables as `${NAME}`: they are filled in when the
+    files are opened, never recorded.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
@@ -76,7 +76,7 @@ class Experiment(BaseModel):
 
 
 def load_experiment(path: Path, overrides: Sequence[str] = ()) -> tuple[Experiment, dict[str, Any]]:
-    """The experiment of a TOML file with `key=value` overrides put over it, and those overrides for the record.
+    """The experiment of a TOML file with `key=value` overrides put over it, and these for the record.
 
     Raises InputError that names the file (or the option), the key and a remedy.
     """
@@ -109,8 +109,18 @@ def parse_override(text: str) -> tuple[str, Any]:
         return key, value.strip()
 
 
+def corpus_source(table: dict[str, Any]) -> CorpusSource:
+    """The source that a corpus table describes. InputError names the key."""
+    try:
+        return TypeAdapter[CorpusSource](CorpusSource).validate_python(table)
+    except ValidationError as error:
+        first = error.errors()[0]
+        key = ".".join(str(part) for part in first["loc"][1:]) or "source"
+        raise InputError(f"corpus.{key}", first["msg"][0].lower() + first["msg"][1:], "correct it") from error
+
+
 def fill_in(source: CorpusSource, text_dir: Path | None = None) -> CorpusSource:
-    """The corpus table with `${NAME}` replaced: LADDER_TEXT by `text_dir` if given, others from the environment."""
+    """The corpus table with `${NAME}` filled in: LADDER_TEXT by `text_dir` if given, else from the variable."""
 
     def replace(match: re.Match[str]) -> str:
         name = match.group(1)

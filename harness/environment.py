@@ -1,12 +1,13 @@
 """What a measurement depends on besides the code: machine, kernel, load, build, versions.
 
-The only Python module that calls for Linux by name (/proc, /sys, the page cache); elsewhere its figures are null.
+The only Python module that calls for Linux by name (/proc, /sys, page cache); elsewhere its figures are null.
 No host name and no absolute path leaves this module.
 """
 
 from __future__ import annotations
 
 import datetime
+import functools
 import importlib.metadata
 import os
 import platform
@@ -20,9 +21,25 @@ from typing import Any
 import psutil
 
 _CPU = Path("/sys/devices/system/cpu")
-_DEPENDENCIES = ("draft-ladder", "matplotlib", "numpy", "pandas", "psutil", "pydantic", "rich", "tiktoken", "typer")
+_DEPENDENCIES = (
+    "draft-ladder",
+    "matplotlib",
+    "numpy",
+    "pandas",
+    "psutil",
+    "pydantic",
+    "rich",
+    "tiktoken",
+    "typer",
+)
 # Anything that swaps or tunes the allocator changes the figures without changing the code.
-_ALLOCATOR_VARIABLES = ("GLIBC_TUNABLES", "LD_PRELOAD", "MALLOC_ARENA_MAX", "MALLOC_CONF", "MALLOC_MMAP_THRESHOLD_")
+_ALLOCATOR_VARIABLES = (
+    "GLIBC_TUNABLES",
+    "LD_PRELOAD",
+    "MALLOC_ARENA_MAX",
+    "MALLOC_CONF",
+    "MALLOC_MMAP_THRESHOLD_",
+)
 
 
 def utc_now() -> str:
@@ -31,7 +48,7 @@ def utc_now() -> str:
 
 
 def machine_slug() -> str:
-    """A folder name for this kind of machine, such as `amd-epyc-2c-linux`: model, cores, system, no host name."""
+    """A folder name for this kind of machine, such as `amd-epyc-2c-linux`; no host name in it."""
     model = re.sub(r"\(r\)|\(tm\)|\bcpu\b|\bprocessor\b|@.*", " ", cpu_model().lower())
     name = "-".join(re.findall(r"[a-z0-9]+", model)) or platform.machine().lower()
     return f"{name}-{os.cpu_count() or 1}c-{platform.system().lower()}"
@@ -65,7 +82,9 @@ def machine() -> dict[str, Any]:
         "turbo": _turbo(),
         "smt": _text(_CPU / "smt/control"),
         "affinity": affinity(),
-        "virtualized": "hypervisor" in (_text(Path("/proc/cpuinfo")) or "") if sys.platform == "linux" else None,
+        "virtualized": "hypervisor" in (_text(Path("/proc/cpuinfo")) or "")
+        if sys.platform == "linux"
+        else None,
         "ram_bytes": memory.total,
         "swap_bytes": psutil.swap_memory().total,
         "transparent_hugepage": _selected(_text(Path("/sys/kernel/mm/transparent_hugepage/enabled"))),
@@ -107,7 +126,9 @@ def warnings(cpu: int | None = None) -> list[str]:
     found = []
     load = os.getloadavg()[0]
     if load > 0.5 * len(affinity() or [0]):
-        found.append(f"load average is {load:.1f}: other work shares the caches and cores; wait until it is over")
+        found.append(
+            f"load average is {load:.1f}: other work shares the caches and cores; wait until it is over"
+        )
     governor = _text(_CPU / "cpu0/cpufreq/scaling_governor")
     if governor not in (None, "performance"):
         found.append(f"CPU governor is {governor}: the clock rate follows the load; set it to performance")
@@ -115,12 +136,18 @@ def warnings(cpu: int | None = None) -> list[str]:
         found.append("turbo is on: the clock rate depends on heat and on the other cores; switch it off")
     smt = _text(_CPU / "smt/control")
     if smt == "on":
-        found.append("SMT is on: a sibling thread may share the core; leave the sibling idle or switch SMT off")
+        found.append(
+            "SMT is on: a sibling thread may share the core; leave the sibling idle or switch SMT off"
+        )
     if cpu is None and (os.cpu_count() or 1) > 1:
-        found.append("the workers are not pinned: they may move between cores; set `cpu` in the config (`--set cpu=0`)")
+        found.append(
+            "the workers are not pinned: they may move between cores; set `cpu` in the config (`--set cpu=0`)"
+        )
     memory = psutil.virtual_memory()
     if memory.available < 0.25 * memory.total:
-        found.append(f"only {memory.available / 1e9:.1f} GB of memory are free: runs may swap; close other programs")
+        found.append(
+            f"only {memory.available / 1e9:.1f} GB of memory are free: runs may swap; close other programs"
+        )
     return found
 
 
@@ -145,8 +172,9 @@ def dependency_versions() -> dict[str, str | None]:
     return versions
 
 
+@functools.cache  # asked for before every run, when the machine should be quiet
 def git_state() -> dict[str, Any]:
-    """Commit of the project's checkout and whether it was changed; null outside of one. Results do not count."""
+    """Commit of the project's checkout and whether anything but results was changed; null outside of one."""
     for folder in (Path(__file__).resolve().parent.parent, Path.cwd()):
         project = _text(folder / "pyproject.toml")
         if project and 'name = "draft-ladder"' in project:
@@ -157,7 +185,7 @@ def git_state() -> dict[str, Any]:
 
 
 def oom_kills_total() -> int | None:
-    """How many processes the kernel has killed for want of memory since it started; null if it does not say."""
+    """How many processes the kernel has killed for want of memory since it started; null if unknown."""
     match = re.search(r"^oom_kill (\d+)$", _text(Path("/proc/vmstat")) or "", re.MULTILINE)
     return int(match.group(1)) if match else None
 

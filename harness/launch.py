@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import signal
@@ -43,7 +44,13 @@ def run_worker(
     Must be called from the main thread: the worker dies with the thread that started it.
     """
     line = json.dumps(
-        {**request, "action": action, "name": variant.name, "module": str(variant.module), "parent_pid": os.getpid()}
+        {
+            **request,
+            "action": action,
+            "name": variant.name,
+            "module": str(variant.module),
+            "parent_pid": os.getpid(),
+        }
     )
     kills_before = environment.oom_kills_total()
     begin = time.monotonic()
@@ -66,7 +73,9 @@ def run_worker(
     wall_s = time.monotonic() - begin
     answer, failure = _judge(process.returncode, out, err, failure, kills_before)
     code = process.returncode if process.returncode in (0, int(ExitCode.USAGE)) else int(ExitCode.RUN_FAILED)
-    return WorkerResult(answer, failure, int(ExitCode.RUN_FAILED) if failure and not code else code, round(wall_s, 6))
+    return WorkerResult(
+        answer, failure, int(ExitCode.RUN_FAILED) if failure and not code else code, round(wall_s, 6)
+    )
 
 
 def demand(variant: Variant, action: str, request: dict[str, Any], **options: Any) -> dict[str, Any]:
@@ -88,7 +97,7 @@ class WorkerInputError(InputError):
 
 
 def _talk(process: subprocess.Popen[bytes], line: str, timeout_s: float | None) -> tuple[bytes, bytes]:
-    """Hand over the request and wait. stdin stays open until then: its end tells the worker that we are gone."""
+    """Hand over the request and wait. stdin stays open until then: its end tells that we are gone."""
     assert process.stdin is not None
     stdin, process.stdin = process.stdin, None  # communicate() would close it at once
     try:
@@ -107,10 +116,8 @@ def _end(process: subprocess.Popen[bytes]) -> None:
     process.wait()
     for stream in (process.stdin, process.stdout, process.stderr):
         if stream is not None and not stream.closed:
-            try:
+            with contextlib.suppress(BrokenPipeError):
                 stream.close()
-            except BrokenPipeError:
-                pass
 
 
 def _judge(
@@ -140,7 +147,10 @@ def _killed(number: int, kills_before: int | None) -> Failure:
         name = f"signal {number}"
     kills = environment.oom_kills_total()
     if number == signal.SIGKILL and kills is not None and kills_before is not None and kills > kills_before:
-        return Failure(reason="out of memory", detail=f"the kernel ended the worker ({name}); free memory or use a smaller size")
+        return Failure(
+            reason="out of memory",
+            detail=f"the kernel ended the worker ({name}); free memory or use a smaller size",
+        )
     return Failure(reason="killed by signal", detail=f"the worker was ended by {name}")
 
 

@@ -1,14 +1,13 @@
-"""Everything a run reads, made or found in the cache: text, tokens, static caches in every format asked for."""
+"""Everything a run reads, made or found in the cache: text, tokens, static caches in every format."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
-from harness.cache import build_static
+from harness.cache import SUFFIXES, build_static_cache
 from harness.config import Experiment, fill_in
 from harness.corpus import CorpusFile, ReplayText, Source, build_corpus, replay_text, resolve_source
 from harness.errors import InputError
@@ -24,6 +23,7 @@ from harness.manifests import (
     write_manifest,
 )
 from harness.records import CorpusLabel, TextLabel, TokenizerLabel
+from harness.runner import Inputs, SizeInputs, StaticFile
 from harness.tokenizers import Tokenizer, load_tokenizer
 from harness.tokens import TokenFile, tokenize_file
 from harness.variants import Variant
@@ -32,37 +32,6 @@ LLAMA_FORMAT = "llama"
 MB = 1_000_000
 
 Note = Callable[[str], None]
-
-
-@dataclass(frozen=True)
-class StaticFile:
-    """A static cache file; `convert_ns` is what making it from llama.cpp's format took, null for that one."""
-
-    path: Path
-    sha256: str
-    format: str
-    convert_ns: int | None
-
-
-@dataclass(frozen=True)
-class SizeInputs:
-    """One corpus size: its label and its static cache in each format (none at 0 MB)."""
-
-    size_mb: float
-    corpus: CorpusLabel
-    static: dict[str, StaticFile]
-
-
-@dataclass(frozen=True)
-class Inputs:
-    """All that an experiment's runs read."""
-
-    tokens: Path
-    tokens_sha256: str
-    n_tokens: int
-    replay_text: TextLabel
-    tokenizer: TokenizerLabel
-    sizes: list[SizeInputs]
 
 
 class Preparation:
@@ -108,7 +77,12 @@ class Preparation:
     def tokens(self, text: Path, text_sha256: str) -> TokenFile:
         """Token file of a text."""
         return tokenize_file(
-            text, self.tokenizer, self.cache, text_sha256=text_sha256, progress=self.progress, report=self.note
+            text,
+            self.tokenizer,
+            self.cache,
+            text_sha256=text_sha256,
+            progress=self.progress,
+            report=self.note,
         )
 
     def inputs(self, variants: Sequence[Variant]) -> Inputs:
@@ -116,14 +90,18 @@ class Preparation:
         text, tokens = self.replayed()
         if tokens.n_tokens <= self.experiment.n_ctx:
             self.note(
-                f"{text.label}: {tokens.n_tokens} tokens are no whole chunk of n_ctx {self.experiment.n_ctx}: "
-                "nothing will be replayed and latencies will be null; replay a longer text or lower n_ctx"
+                f"{text.label}: {tokens.n_tokens} tokens are not more than one chunk of {self.experiment.n_ctx}: "
+                "nothing will be replayed, latencies will be null; replay a longer text or lower n_ctx"
             )
         sizes = []
         if 0 in self.experiment.sizes_mb:
-            sizes.append(SizeInputs(0, CorpusLabel(label="none", kind="none", source="none", sha256=None), {}))
+            sizes.append(
+                SizeInputs(0, CorpusLabel(label="none", kind="none", source="none", sha256=None), {})
+            )
         for size, corpus in self.corpora():
-            label = CorpusLabel(label=corpus.label, kind=corpus.kind, source=corpus.source, sha256=corpus.sha256)
+            label = CorpusLabel(
+                label=corpus.label, kind=corpus.kind, source=corpus.source, sha256=corpus.sha256
+            )
             corpus_tokens = self.tokens(corpus.path, corpus.sha256)
             sizes.append(SizeInputs(size, label, self.statics(corpus_tokens, variants)))
         return Inputs(
@@ -137,17 +115,21 @@ class Preparation:
 
     def statics(self, tokens: TokenFile, variants: Sequence[Variant]) -> dict[str, StaticFile]:
         """The static cache of a corpus in llama.cpp's format and in each variant's own."""
-        built = build_static(tokens.path, self.cache, progress=self.progress)
-        llama = StaticFile(built.path, built.sha256, LLAMA_FORMAT, None)
-        files = {LLAMA_FORMAT: llama}
+        wanted = {LLAMA_FORMAT, *(variant.static_format for variant in variants)}
+        built = build_static_cache(
+            tokens.path, self.cache, progress=self.progress, formats=sorted(wanted & set(SUFFIXES))
+        )
+        files = {
+            name: StaticFile(path, built.sha256s[name], name, None) for name, path in built.paths.items()
+        }
         for variant in variants:
             if variant.static_format not in files:
-                files[variant.static_format] = converted(llama, variant, self.cache, self.note)
+                files[variant.static_format] = converted(files[LLAMA_FORMAT], variant, self.cache, self.note)
         return files
 
 
 def converted(llama: StaticFile, variant: Variant, cache: Path, note: Note) -> StaticFile:
-    """The variant's own format of a llama.cpp static file, made once, by the variant, in a process of its own."""
+    """The variant's own format of a llama.cpp static file, made once, in a process of its own."""
     parameters = {"kind": "converted-static", "static": llama.sha256, "format": variant.static_format}
     target = cache / "static" / f"{content_key(parameters)}.{variant.static_format}"
     manifest = cached_manifest(target, "static")
@@ -181,7 +163,9 @@ def first_part(text: ReplayText, size_mb: float, cache: Path) -> ReplayText:
     limit = round(size_mb * MB)
     if text.bytes < limit:
         remedy = "lower replay_mb or leave it out"
-        raise InputError(text.label, f"has only {text.bytes / MB:.6g} MB, replay_mb asks for {size_mb:g}", remedy)
+        raise InputError(
+            text.label, f"has only {text.bytes / MB:.6g} MB, replay_mb asks for {size_mb:g}", remedy
+        )
     parameters = {"kind": "replay-part", "text": text.sha256, "limit_bytes": limit}
     target = cache / "corpora" / f"{content_key(parameters)}.txt"
     manifest = cached_manifest(target, "replay-text")

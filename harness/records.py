@@ -15,7 +15,7 @@ from harness.errors import InputError
 from harness.manifests import canonical_json, write_atomic
 
 SCHEMA = 1
-# An absolute path's folders: a slash that no word, dot or slash precedes, and everything up to the last slash.
+# An absolute path's folders: a slash that no word, dot or slash precedes, and all up to the last slash.
 _FOLDERS = re.compile(r"(?<![\w./])/(?:[^\s/:;,'\"]+/)+")
 
 
@@ -49,7 +49,7 @@ class TokenizerLabel(_Frozen):
 class RunSpec(_Frozen):
     """One cell of an experiment: everything that decides what a run measures, as names and digests only.
 
-    `size_mb` is in units of 10^6 bytes (0: no static cache); `order` is the run's place in the shuffled order.
+    `size_mb` is in units of 10^6 bytes (0: no static cache); `order` is the place in the shuffled order.
     """
 
     experiment: str
@@ -142,7 +142,9 @@ def redact_paths(text: str) -> str:
 def write_record(folder: Path, record: RunRecord) -> Path:
     """Write a record whole or not at all; its file name is its key."""
     path = folder / f"{record.key}.json"
-    text = json.dumps(record.model_dump(mode="json", by_alias=True), allow_nan=False, indent=1, sort_keys=True)
+    text = json.dumps(
+        record.model_dump(mode="json", by_alias=True), allow_nan=False, indent=1, sort_keys=True
+    )
     write_atomic(path, (text + "\n").encode())
     return path
 
@@ -154,7 +156,9 @@ def load_record(path: Path) -> RunRecord:
     if schema != SCHEMA:
         newer = isinstance(schema, int) and schema > SCHEMA
         remedy = "update Draft Ladder" if newer else "remove it and run again"
-        problem = f"schema {schema!r} is {'newer than' if newer else 'not'} the one this version reads ({SCHEMA})"
+        problem = (
+            f"schema {schema!r} is {'newer than' if newer else 'not'} the one this version reads ({SCHEMA})"
+        )
         raise InputError(f"{path}: schema", problem, remedy)
     try:
         record = RunRecord.model_validate(content)
@@ -195,16 +199,23 @@ def load_json(path: Path) -> dict[str, Any]:
 
 
 def check_drafts(records: Iterable[RunRecord], rungs: dict[str, int | None]) -> dict[str, str]:
-    """Compare draft digests inside each tie class and size; record key -> reference | equal | unchecked | differ.
+    """Compare draft digests in each tie class and size; key -> reference | equal | unchecked | differ.
 
-    The reference is the class's lowest rung among the runs that finished; a class of one variant is unchecked.
+    The reference is the class's lowest rung among the runs that finished; a class of one is unchecked.
     `rungs` maps variant name -> rung (None: an ablation, never preferred as the reference).
     """
     groups: dict[tuple[object, ...], list[RunRecord]] = {}
     for record in records:
         if record.draft_digest is not None:
             spec = record.spec
-            group = (spec.tie_class, spec.size_mb, spec.n_ctx, spec.n_draft, spec.tokens_sha256, spec.corpus.sha256)
+            group = (
+                spec.tie_class,
+                spec.size_mb,
+                spec.n_ctx,
+                spec.n_draft,
+                spec.tokens_sha256,
+                spec.corpus.sha256,
+            )
             groups.setdefault(group, []).append(record)
     verdicts: dict[str, str] = {}
     for group_records in groups.values():
@@ -216,7 +227,13 @@ def _check_group(records: list[RunRecord], rungs: dict[str, int | None]) -> dict
     def rank(record: RunRecord) -> tuple[float, str, bool, int, int]:
         rung = rungs.get(record.spec.variant)
         spec = record.spec
-        return (float("inf") if rung is None else rung, spec.variant_label, spec.warmup, spec.repeat, spec.order)
+        return (
+            float("inf") if rung is None else rung,
+            spec.variant_label,
+            spec.warmup,
+            spec.repeat,
+            spec.order,
+        )
 
     reference = min(records, key=rank)
     alone = {record.spec.variant_label for record in records} == {reference.spec.variant_label}

@@ -1,4 +1,4 @@
-"""Runs an experiment: repeats outermost, variants shuffled inside, one fresh process at a time, one writer."""
+"""Runs an experiment: repeats outermost, variants shuffled inside, one process at a time, one writer."""
 
 from __future__ import annotations
 
@@ -16,11 +16,21 @@ from typing import Any, Literal, Protocol
 
 from harness import environment
 from harness.config import Experiment
-from harness.errors import ExitCode, InputError, LadderError, RunFailedError
+from harness.errors import ExitCode, InputError, RunFailedError
 from harness.launch import run_worker
 from harness.manifests import write_atomic
-from harness.prepare import Inputs, StaticFile
-from harness.records import Failure, RunRecord, RunSpec, check_drafts, load_record, redact_paths, write_record
+from harness.records import (
+    CorpusLabel,
+    Failure,
+    RunRecord,
+    RunSpec,
+    TextLabel,
+    TokenizerLabel,
+    check_drafts,
+    load_record,
+    redact_paths,
+    write_record,
+)
 from harness.variants import Variant
 
 LOCK_NAME = ".lock"
@@ -28,6 +38,37 @@ LOCK_NAME = ".lock"
 ORPHAN_WAIT_S = 3.0
 
 Timing = Literal["section", "chunk", "histogram"]
+
+
+@dataclass(frozen=True)
+class StaticFile:
+    """A static cache file; `convert_ns`: the time a variant took to make it from llama.cpp's, if one did."""
+
+    path: Path
+    sha256: str
+    format: str
+    convert_ns: int | None
+
+
+@dataclass(frozen=True)
+class SizeInputs:
+    """One corpus size: its label and its static cache in each format (none at 0 MB)."""
+
+    size_mb: float
+    corpus: CorpusLabel
+    static: dict[str, StaticFile]
+
+
+@dataclass(frozen=True)
+class Inputs:
+    """All that an experiment's runs read."""
+
+    tokens: Path
+    tokens_sha256: str
+    n_tokens: int
+    replay_text: TextLabel
+    tokenizer: TokenizerLabel
+    sizes: list[SizeInputs]
 
 
 @dataclass(frozen=True)
@@ -119,9 +160,11 @@ def _rounds(experiment: Experiment) -> Iterator[tuple[bool, int, list[Timing]]]:
 
 
 def axis_values(axes: dict[str, list[str]], variant: Variant) -> list[dict[str, str]]:
-    """The combinations of the experiment's axes that this variant has; it runs once plainly if it has none."""
+    """The combinations of the experiment's axes that this variant has; one plain run if it has none."""
     own = [axis for axis in sorted(axes) if axis in variant.axes]
-    return [dict(zip(own, values, strict=True)) for values in itertools.product(*(axes[axis] for axis in own))]
+    return [
+        dict(zip(own, values, strict=True)) for values in itertools.product(*(axes[axis] for axis in own))
+    ]
 
 
 def check_axes(axes: dict[str, list[str]], variants: Sequence[Variant]) -> None:
@@ -130,12 +173,16 @@ def check_axes(axes: dict[str, list[str]], variants: Sequence[Variant]) -> None:
         owners = [variant for variant in variants if axis in variant.axes]
         if not owners:
             known = sorted({name for variant in variants for name in variant.axes}) or ["none"]
-            raise InputError(f"axes.{axis}", "no variant of the experiment has it", f"use one of: {', '.join(known)}")
+            raise InputError(
+                f"axes.{axis}", "no variant of the experiment has it", f"use one of: {', '.join(known)}"
+            )
         for variant in owners:
             for value in values:
                 if value not in variant.axes[axis]:
                     allowed = ", ".join(variant.axes[axis])
-                    raise InputError(f"axes.{axis}", f"{variant.name} has no value {value!r}", f"use one of: {allowed}")
+                    raise InputError(
+                        f"axes.{axis}", f"{variant.name} has no value {value!r}", f"use one of: {allowed}"
+                    )
 
 
 # --- lock --------------------------------------------------------------------------------------------------
@@ -145,8 +192,8 @@ def check_axes(axes: dict[str, list[str]], variants: Sequence[Variant]) -> None:
 def results_lock(folder: Path) -> Iterator[int]:
     """Hold the folder for one runner; yields the lock's file descriptor, for the workers to share.
 
-    The kernel frees the lock when its last holder ends, so a dead runner's is simply taken over, but not before
-    its worker is gone too.
+    The kernel frees the lock when its last holder ends, so a dead runner's is simply taken over, but not
+    before its worker is gone too.
     """
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / LOCK_NAME
@@ -156,7 +203,9 @@ def results_lock(folder: Path) -> Iterator[int]:
         while not _try_lock(descriptor):
             pid = os.pread(descriptor, 32, 0).decode(errors="replace").strip()
             if _alive(pid) or time.monotonic() > deadline:
-                raise InputError(path, f"another runner (pid {pid or 'unknown'}) writes here", "wait for it or end it")
+                raise InputError(
+                    path, f"another runner (pid {pid or 'unknown'}) writes here", "wait for it or end it"
+                )
             time.sleep(0.05)
         os.ftruncate(descriptor, 0)
         os.pwrite(descriptor, f"{os.getpid()}\n".encode(), 0)
@@ -207,7 +256,10 @@ def run_experiment(
             remove_leftovers(runs)
             write_json(folder / "experiment.json", experiment_summary(experiment, jobs, overrides or {}))
             write_machine(folder)
-            records = [_run_or_skip(job, runs, observer, experiment, lock, force) for job in _announce(jobs, observer)]
+            records = [
+                _run_or_skip(job, runs, observer, experiment, lock, force)
+                for job in _announce(jobs, observer)
+            ]
             records = _check(records, jobs, runs, observer)
         except OSError as error:
             where = os.path.basename(str(error.filename)) if error.filename else folder
@@ -223,7 +275,9 @@ def _announce(jobs: Sequence[Job], observer: Observer) -> Sequence[Job]:
     return jobs
 
 
-def _run_or_skip(job: Job, runs: Path, observer: Observer, experiment: Experiment, lock: int, force: bool) -> RunRecord:
+def _run_or_skip(
+    job: Job, runs: Path, observer: Observer, experiment: Experiment, lock: int, force: bool
+) -> RunRecord:
     path = runs / f"{job.spec.key}.json"
     if path.exists() and not force:
         record = load_record(path)
@@ -316,20 +370,35 @@ def _with_verdict(record: RunRecord, verdict: str, reference: RunRecord) -> RunR
 # --- files beside the records ------------------------------------------------------------------------------
 
 
-def experiment_summary(experiment: Experiment, jobs: Sequence[Job], overrides: dict[str, Any]) -> dict[str, Any]:
-    """The content of experiment.json: what was asked for, which records answer it, how to draw the variants."""
+def experiment_summary(
+    experiment: Experiment, jobs: Sequence[Job], overrides: dict[str, Any]
+) -> dict[str, Any]:
+    """The content of experiment.json: what was asked, which records answer, how to draw the variants."""
     variants = {job.variant.name: job.variant for job in jobs}
     style = ("label", "rung", "kind", "color", "marker", "tie_class", "static_format", "changes", "versus")
     return {
         "schema": 1,
-        "experiment": experiment.model_dump(mode="json"),
-        "overrides": overrides,
+        "experiment": without_folders(experiment.model_dump(mode="json")),
+        "overrides": without_folders(overrides),
         "variants": {
-            name: {key: value for key, value in variants[name].model_dump(mode="json").items() if key in style}
-            for name in sorted(variants, key=lambda name: (variants[name].rung is None, variants[name].rung, name))
+            name: {
+                key: value for key, value in variants[name].model_dump(mode="json").items() if key in style
+            }
+            for name in sorted(
+                variants, key=lambda name: (variants[name].rung is None, variants[name].rung, name)
+            )
         },
         "keys": [job.spec.key for job in jobs],
     }
+
+
+def without_folders(content: Any) -> Any:
+    """JSON content with absolute paths cut to base names: results are published."""
+    if isinstance(content, dict):
+        return {key: without_folders(value) for key, value in content.items()}
+    if isinstance(content, list | tuple):
+        return [without_folders(value) for value in content]
+    return redact_paths(content) if isinstance(content, str) else content
 
 
 def write_machine(folder: Path) -> None:
@@ -357,6 +426,3 @@ def remove_leftovers(runs: Path) -> None:
     for path in runs.iterdir():
         if path.is_file() and path.suffix != ".json":
             path.unlink()
-
-
-__all__ = ["Job", "LadderError", "Observer", "axis_values", "check_axes", "measure", "plan", "results_lock", "run_experiment"]

@@ -89,7 +89,7 @@ def _per_drafted(measured: Measured, *names: str) -> float | None:
     parts = [measured.get(name) for name in names]
     if not drafted or any(part is None for part in parts):
         return None
-    return float(sum(parts)) / drafted / NS_PER_US  # type: ignore[arg-type]
+    return sum(float(part) for part in parts if part is not None) / int(drafted) / NS_PER_US
 
 
 def _net_latency(measured: Measured) -> float | None:
@@ -128,7 +128,10 @@ def _us_per_call(measured: Measured) -> float | None:
 
 
 def histogram_quantile(histogram: list[list[int]] | None, share: float) -> float | None:
-    """Upper bound (µs) of the bucket in which the `share` quantile of [upper_ns, count] pairs falls; None if empty."""
+    """Upper bound (µs) of the bucket that holds the `share` quantile; None if empty.
+
+    `histogram`: [upper_ns, count] pairs in rising order.
+    """
     total = sum(count for _, count in histogram or [])
     seen = 0
     for upper_ns, count in histogram or []:
@@ -147,48 +150,174 @@ _NO_STATIC = "no static cache"
 _NOT_REPORTED = "the system does not report it"
 METRICS: tuple[Metric, ...] = (
     Metric(
-        "draft_latency_us", "us", "time in draft and update per drafted token, gross", "section",
-        lambda measured: _per_drafted(measured, "draft_ns_total", "update_ns_total"), _NOTHING_DRAFTED,
+        "draft_latency_us",
+        "us",
+        "time in draft and update per drafted token, gross",
+        "section",
+        lambda measured: _per_drafted(measured, "draft_ns_total", "update_ns_total"),
+        _NOTHING_DRAFTED,
     ),
     Metric(
-        "draft_latency_net_us", "us", "the same less the clock's own cost (readings x measured cost of one)", "section",
-        _net_latency, _NOTHING_DRAFTED,
+        "draft_latency_net_us",
+        "us",
+        "the same less the clock's own cost (readings x measured cost of one)",
+        "section",
+        _net_latency,
+        _NOTHING_DRAFTED,
     ),
     Metric(
-        "draft_us", "us", "time in draft per drafted token", "section",
-        lambda measured: _per_drafted(measured, "draft_ns_total"), _NOTHING_DRAFTED,
+        "draft_us",
+        "us",
+        "time in draft per drafted token",
+        "section",
+        lambda measured: _per_drafted(measured, "draft_ns_total"),
+        _NOTHING_DRAFTED,
     ),
     Metric(
-        "update_us", "us", "time in update per drafted token", "section",
-        lambda measured: _per_drafted(measured, "update_ns_total"), _NOTHING_DRAFTED,
+        "update_us",
+        "us",
+        "time in update per drafted token",
+        "section",
+        lambda measured: _per_drafted(measured, "update_ns_total"),
+        _NOTHING_DRAFTED,
     ),
     Metric(
-        "merge_us", "us", "time in the merges after chunks, per drafted token (not part of the latency)", "section",
-        lambda measured: _per_drafted(measured, "merge_ns_total"), _NOTHING_DRAFTED,
+        "merge_us",
+        "us",
+        "time in the merges after chunks, per drafted token (not part of the latency)",
+        "section",
+        lambda measured: _per_drafted(measured, "merge_ns_total"),
+        _NOTHING_DRAFTED,
     ),
-    Metric("us_per_call", "us", "time in draft and update per draft call", "section", _us_per_call, "no draft call"),
     Metric(
-        "draft_latency_chunk_us", "us", "draft latency with one pair of clock readings per chunk", "chunk",
-        lambda measured: _per_drafted(measured, "draft_update_ns_total"), _NOTHING_DRAFTED,
+        "us_per_call",
+        "us",
+        "time in draft and update per draft call",
+        "section",
+        _us_per_call,
+        "no draft call",
     ),
-    Metric("draft_call_p50_us", "us", "half of the draft calls took at most this", "histogram", _quantile(0.5), "no draft call"),
-    Metric("draft_call_p99_us", "us", "99 % of the draft calls took at most this", "histogram", _quantile(0.99), "no draft call"),
-    Metric("draft_call_max_us", "us", "the slowest draft call took at most this", "histogram", _quantile(1.0), "no draft call"),
-    Metric("load_time_s", "s", "opening the static cache file to ready for the first draft", None, _scaled("load_ns", NS_PER_S), _NO_STATIC),
     Metric(
-        "load_verify_s", "s", "verifying the file's checksum (not part of the load time)", None,
-        _scaled("load_verify_ns", NS_PER_S), "the format has no checksum",
+        "draft_latency_chunk_us",
+        "us",
+        "draft latency with one pair of clock readings per chunk",
+        "chunk",
+        lambda measured: _per_drafted(measured, "draft_update_ns_total"),
+        _NOTHING_DRAFTED,
     ),
-    Metric("peak_rss_mb", "MB", "most resident memory from the loaded tokens on", None, _scaled("peak_rss_bytes", BYTES_PER_MB), _NOT_REPORTED),
-    Metric("loaded_rss_mb", "MB", "resident memory after the load", None, _scaled("loaded_rss_bytes", BYTES_PER_MB), _NOT_REPORTED),
-    Metric("baseline_rss_mb", "MB", "resident memory before the load", None, _scaled("baseline_rss_bytes", BYTES_PER_MB), _NOT_REPORTED),
-    Metric("static_mb", "MB", "the static cache by the variant's own count", None, _scaled("static_bytes", BYTES_PER_MB), _NOT_REPORTED),
-    Metric("static_file_mb", "MB", "size of the static cache file", None, _scaled("static_file_bytes", BYTES_PER_MB), _NOT_REPORTED),
-    Metric("acceptance", "ratio", "drafted tokens that agree with the replayed text", None, _ratio("n_accept", "n_drafted"), _NOTHING_DRAFTED),
-    Metric("hit_rate", "ratio", "draft calls that drafted at least one token", None, _ratio("hit_calls", "draft_calls"), "no draft call"),
-    Metric("drafted_per_call", "tokens", "drafted tokens per draft call", None, _ratio("n_drafted", "draft_calls"), "no draft call"),
+    Metric(
+        "draft_call_p50_us",
+        "us",
+        "half of the draft calls took at most this",
+        "histogram",
+        _quantile(0.5),
+        "no draft call",
+    ),
+    Metric(
+        "draft_call_p99_us",
+        "us",
+        "99 % of the draft calls took at most this",
+        "histogram",
+        _quantile(0.99),
+        "no draft call",
+    ),
+    Metric(
+        "draft_call_max_us",
+        "us",
+        "the slowest draft call took at most this",
+        "histogram",
+        _quantile(1.0),
+        "no draft call",
+    ),
+    Metric(
+        "load_time_s",
+        "s",
+        "opening the static cache file to ready for the first draft",
+        None,
+        _scaled("load_ns", NS_PER_S),
+        _NO_STATIC,
+    ),
+    Metric(
+        "load_verify_s",
+        "s",
+        "verifying the file's checksum (not part of the load time)",
+        None,
+        _scaled("load_verify_ns", NS_PER_S),
+        "the format has no checksum",
+    ),
+    Metric(
+        "peak_rss_mb",
+        "MB",
+        "most resident memory from the loaded tokens on",
+        None,
+        _scaled("peak_rss_bytes", BYTES_PER_MB),
+        _NOT_REPORTED,
+    ),
+    Metric(
+        "loaded_rss_mb",
+        "MB",
+        "resident memory after the load",
+        None,
+        _scaled("loaded_rss_bytes", BYTES_PER_MB),
+        _NOT_REPORTED,
+    ),
+    Metric(
+        "baseline_rss_mb",
+        "MB",
+        "resident memory before the load",
+        None,
+        _scaled("baseline_rss_bytes", BYTES_PER_MB),
+        _NOT_REPORTED,
+    ),
+    Metric(
+        "static_mb",
+        "MB",
+        "the static cache by the variant's own count",
+        None,
+        _scaled("static_bytes", BYTES_PER_MB),
+        _NOT_REPORTED,
+    ),
+    Metric(
+        "static_file_mb",
+        "MB",
+        "size of the static cache file",
+        None,
+        _scaled("static_file_bytes", BYTES_PER_MB),
+        _NOT_REPORTED,
+    ),
+    Metric(
+        "acceptance",
+        "ratio",
+        "drafted tokens that agree with the replayed text",
+        None,
+        _ratio("n_accept", "n_drafted"),
+        _NOTHING_DRAFTED,
+    ),
+    Metric(
+        "hit_rate",
+        "ratio",
+        "draft calls that drafted at least one token",
+        None,
+        _ratio("hit_calls", "draft_calls"),
+        "no draft call",
+    ),
+    Metric(
+        "drafted_per_call",
+        "tokens",
+        "drafted tokens per draft call",
+        None,
+        _ratio("n_drafted", "draft_calls"),
+        "no draft call",
+    ),
     Metric("n_drafted", "tokens", "drafted tokens", None, _count("n_drafted"), _NOT_REPORTED),
-    Metric("n_accept", "tokens", "drafted tokens that agree with the replayed text", None, _count("n_accept"), _NOT_REPORTED),
+    Metric(
+        "n_accept",
+        "tokens",
+        "drafted tokens that agree with the replayed text",
+        None,
+        _count("n_accept"),
+        _NOT_REPORTED,
+    ),
 )
 
 
@@ -203,13 +332,15 @@ def metric_values(measured: Measured, timing: str) -> Iterator[tuple[Metric, flo
 
 
 def load_results(folder: Path) -> Results:
-    """Read a results folder: the experiment's current records only; what its plan no longer asks for is counted."""
+    """Read a results folder: the current plan's records; what it no longer asks for is only counted."""
     content = load_json(folder / "experiment.json")
     schema = content.get("schema")
     if schema != EXPERIMENT_SCHEMA:
         newer = isinstance(schema, int) and schema > EXPERIMENT_SCHEMA
         remedy = "update Draft Ladder" if newer else "run the experiment again"
-        raise InputError(f"{folder / 'experiment.json'}: schema", f"{schema!r} is not {EXPERIMENT_SCHEMA}", remedy)
+        raise InputError(
+            f"{folder / 'experiment.json'}: schema", f"{schema!r} is not {EXPERIMENT_SCHEMA}", remedy
+        )
     keys = content["keys"]
     records = load_records(folder / "runs", keys)
     present = {path.stem for path in (folder / "runs").glob("*.json")}
@@ -234,14 +365,23 @@ def run_rows(records: Iterable[RunRecord]) -> list[RunRow]:
         for metric, value in metric_values(record.measured, spec.timing):
             note = metric.absent if value is None else ""
             rows.append(
-                RunRow(spec.variant_label, spec.size_mb, spec.repeat, spec.timing, metric.name, value, metric.unit, note)
+                RunRow(
+                    spec.variant_label,
+                    spec.size_mb,
+                    spec.repeat,
+                    spec.timing,
+                    metric.name,
+                    value,
+                    metric.unit,
+                    note,
+                )
             )
     order = {metric.name: index for index, metric in enumerate(METRICS)}
     return sorted(rows, key=lambda row: (row.variant, row.size_mb, row.repeat, row.timing, order[row.metric]))
 
 
 def summarize(rows: Iterable[RunRow]) -> list[SummaryRow]:
-    """Median, minimum and maximum over the repeats of one timing mode: each metric's own, otherwise `section`."""
+    """Median, minimum and maximum over the repeats of each metric's own timing mode, else of `section`."""
     own_timing = {metric.name: metric.timing or "section" for metric in METRICS}
     groups: dict[tuple[str, float, str, str], list[float | int]] = {}
     for row in rows:

@@ -1,4 +1,4 @@
-"""Variants are folders: a `variant.toml` with the module beside it. Finding one is looking, not registering."""
+"""Variants are folders: a `variant.toml` with the module beside it. Finding is looking, not registering."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from harness.native import native_root
 
 
 class Variant(BaseModel):
-    """What `variant.toml` says, and where the module is. `rung` is absent for ablations and for what goes beyond."""
+    """What `variant.toml` says, and where the module is. No `rung`: an ablation, or what goes beyond."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -40,12 +40,14 @@ class Variant(BaseModel):
 
 
 def discover(root: Path | None = None) -> list[Variant]:
-    """Every variant under `root`/variants (default: where the package's modules are installed), rungs first."""
+    """Every variant under `root`/variants (default: where the modules are installed), rungs first."""
     root = native_root() if root is None else root
     folder = root / "variants"
     found = [_read(file) for file in sorted(folder.glob("*/variant.toml"))]
     if not found:
-        raise InputError(folder, "no variant is built", "install the package (`make reproduce` does) or set LADDER_NATIVE")
+        raise InputError(
+            folder, "no variant is built", "install the package (`make reproduce` does) or set LADDER_NATIVE"
+        )
     return sorted(found, key=lambda variant: (_rank(variant), variant.name))
 
 
@@ -68,7 +70,9 @@ def _read(file: Path) -> Variant:
         content = tomllib.loads(file.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         raise InputError(file, f"not readable as TOML ({error})", "correct it") from error
-    content["axes"] = {axis: [str(value) for value in values] for axis, values in content.get("axes", {}).items()}
+    content["axes"] = {
+        axis: [str(value) for value in values] for axis, values in content.get("axes", {}).items()
+    }
     try:
         variant = Variant.model_validate({**content, "module": _module_beside(file)})
     except ValidationError as error:
@@ -76,12 +80,14 @@ def _read(file: Path) -> Variant:
         where = ".".join(str(part) for part in first["loc"])
         raise InputError(f"{file}: {where}", first["msg"], "correct it") from error
     if variant.name != file.parent.name:
-        raise InputError(f"{file}: name", f"{variant.name} is not the folder's name", f"call it {file.parent.name}")
+        raise InputError(
+            f"{file}: name", f"{variant.name} is not the folder's name", f"call it {file.parent.name}"
+        )
     return variant
 
 
 def _module_beside(file: Path) -> Path:
-    """The module of a variant's folder: an extension, or a Python file of the same interface (for experiments)."""
+    """The module of a variant's folder: an extension, or a Python file of the same interface."""
     for suffix in [*EXTENSION_SUFFIXES, ".py"]:
         module = file.parent / f"{file.parent.name}{suffix}"
         if module.exists():

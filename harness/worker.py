@@ -1,8 +1,8 @@
 """The measured process: one variant, one replay, the standard library and one extension module.
 
-Run as `python -I -S worker.py`, never imported by a process that measures. The request is one line of JSON on
-stdin; the answer is one line of JSON on stdout. Whatever is imported here is part of every figure's baseline, so
-nothing is imported that is not needed before the peak is read (hashlib comes after).
+Run as `python -I -S worker.py`, never imported by a process that measures. The request is one line of JSON
+on stdin; the answer is one line of JSON on stdout. Whatever is imported here is part of every figure's
+baseline, so nothing is imported that is not needed before the peak is read (hashlib comes after).
 
 Exit codes: 0, or 1 (failed) and 2 (bad input) with {"error": one line, "reason": ..., "exit_code": ...}.
 """
@@ -98,7 +98,9 @@ def read_tokens(path: str) -> bytes:
     whole = len(data) - len(data) % 4
     if whole != len(data):
         remedy = "give an int32 token file (`ladder tokens` writes one)"
-        raise ValueError(f"{path}: byte {whole}: {len(data) - whole} bytes are left over after the last token; {remedy}")
+        raise ValueError(
+            f"{path}: byte {whole}: {len(data) - whole} bytes are left over after the last token; {remedy}"
+        )
     return data
 
 
@@ -171,10 +173,14 @@ class Memory:
         source, note = "VmHWM", None
         if peak is None:
             peak, source = self.peak_otherwise or rss_from_getrusage(), "getrusage"
-            note = "no peak that can be reset: this one is of the whole process, the interpreter's start included"
+            note = "the peak cannot be reset here: it includes the interpreter's start"
         if peak is None:
             note = "the kernel reports a peak of 0"
-        fields: Answer = {"peak_rss_bytes": peak, "rss_source": source if peak is not None else None, "rss_note": note}
+        fields: Answer = {
+            "peak_rss_bytes": peak,
+            "rss_source": source if peak is not None else None,
+            "rss_note": note,
+        }
         for moment, figures in self.at.items():
             fields[f"{moment}_rss_bytes"] = figures.get("VmRSS")
             fields[f"{moment}_rss_anon_bytes"] = figures.get("RssAnon")
@@ -209,7 +215,7 @@ def replay(module: Any, request: Request) -> Answer:
     }
     measured["static_bytes"] = drafter.static_bytes()
     measured["memory_bytes"] = drafter.memory_bytes()
-    # Verifying touches the whole cache, so it waits until the memory has been read. If it fails, so does the run.
+    # Verifying touches the whole cache, so it waits until the memory is read. If it fails, so does the run.
     measured["load_verify_ns"] = drafter.verify_static() if request["static"] is not None else None
     measured["draft_digest"] = digest_of_drafts(drafter, request.get("dump"))
     for name in ("n_ctx", "n_draft", "timing"):
@@ -244,7 +250,11 @@ def convert(module: Any, request: Request) -> Answer:
     """llama.cpp's static file -> the variant's own format; a drafter's process never does this."""
     begin = time.perf_counter_ns()
     parts = module.convert_static(request["source"], request["target"])
-    return {"convert_ns": time.perf_counter_ns() - begin, "parts": dict(parts or {}), "build": dict(module.info())}
+    return {
+        "convert_ns": time.perf_counter_ns() - begin,
+        "parts": dict(parts or {}),
+        "build": dict(module.info()),
+    }
 
 
 def info(module: Any, request: Request) -> Answer:

@@ -114,7 +114,13 @@ def write_results(folder: Path, records: list[RunRecord], planned: list[str] | N
     )
     (folder / "machine.json").write_text(
         json.dumps(
-            {"cpu_model": "A CPU", "cpu_logical_total": 2, "ram_bytes": 8_000_000_000, "system": "Linux", "kernel": "6.1"}
+            {
+                "cpu_model": "A CPU",
+                "cpu_logical_total": 2,
+                "ram_bytes": 8_000_000_000,
+                "system": "Linux",
+                "kernel": "6.1",
+            }
         )
     )
     return folder
