@@ -16,7 +16,6 @@ import gzip
 import hashlib
 import importlib
 import io
-import json
 import lzma
 import os
 import platform
@@ -30,7 +29,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, BinaryIO, Literal, Protocol
+from typing import IO, TYPE_CHECKING, Annotated, Any, BinaryIO, Literal, Protocol, cast
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -42,6 +41,7 @@ from harness.manifests import (
     ProgressCallback,
     base_versions,
     cached_manifest,
+    canonical_json,
     content_key,
     load_manifest,
     open_regular,
@@ -61,6 +61,7 @@ WIKITEXT_REPOSITORY = "Salesforce/wikitext"
 WIKITEXT_CONFIG = "wikitext-103-raw-v1"
 WIKITEXT_REVISION = "b08601e04326c79dfdd32d625aee71d232d685c3"
 WIKITEXT_TEST_SHA256 = "173c87a53759e0201f33e0ccf978e510c2042d7f2cb78229d9a50d79b9e7dd08"
+WIKITEXT_LABELS = ("WikiText-103", "WikiText-103 test split")
 
 HUB_TIMEOUT_S = 4.0
 HELD_OUT_BYTES = 1_300_000
@@ -90,6 +91,7 @@ class FilesConfig(_Config):
     train: list[str] = Field(min_length=1)
     replay: list[str] = Field(min_length=1)
     label: str | None = None
+    replay_label: str | None = None
 
 
 class StdlibConfig(_Config):
@@ -113,21 +115,20 @@ CorpusSource = Annotated[
 
 
 class Source(Protocol):
-    """A resolved source. `identity` names what it will give; `inputs` the digests of what it is read from."""
+    """A resolved source: a text to build corpora from (`train`) and one to be replayed (`test`)."""
 
     name: str
     label: str
+    replay_label: str
     kind: Literal["real", "synthetic"]
     note: str | None
 
-    @property
-    def identity(self) -> dict[str, Any]:
+    def identity(self, split: Split) -> dict[str, Any]:
         """JSON-able; equal identities give equal bytes."""
         ...
 
-    @property
-    def inputs(self) -> dict[str, str]:
-        """Name -> SHA-256, for manifests; base names, never absolute paths."""
+    def inputs(self, split: Split) -> dict[str, str]:
+        """Name -> SHA-256 of what a split is read from, for manifests; base names, never absolute paths."""
         ...
 
     def blocks(self, split: Split) -> Iterator[bytes]:
@@ -252,7 +253,7 @@ def _decompressed(reader: _BoundedReader, path: Path) -> Iterator[bytes]:
         if path.suffix == ".gz":
             yield from _read_blocks(gzip.GzipFile(fileobj=reader))
         elif path.suffix == ".xz":
-            with lzma.LZMAFile(reader) as unpacked:
+            with lzma.LZMAFile(cast(IO[bytes], reader)) as unpacked:
                 yield from _read_blocks(unpacked)
         elif path.suffix == ".zst":
             yield from _zstd_blocks(reader)
@@ -292,11 +293,6 @@ def _zstd_blocks(reader: _BoundedReader) -> Iterator[bytes]:
         raise EOFError("the last frame is not complete")
 
 
-def _joined(files: Iterable[InputFile]) -> Iterator[bytes]:
-    for file in files:
-        yield from file.blocks()
-
-
 # --- the sources ----------------------------------------------------------------------------------
 
 
@@ -306,46 +302,68 @@ class FileSource:
     kind: Literal["real", "synthetic"] = "real"
 
     def __init__(
-        self, name: str, label: str, train: list[InputFile], replay: list[InputFile], note: str | None = None
+        self,
+        name: str,
+        labels: tuple[str, str],
+        train: list[InputFile],
+        replay: list[InputFile],
+        note: str | None = None,
     ) -> None:
-        self.name, self.label, self.note = name, label, note
+        self.name, self.note = name, note
+        self.label, self.replay_label = labels
         self._splits: dict[Split, list[InputFile]] = {"train": train, "test": replay}
-        shared = {file.path.resolve() for file in train} & {file.path.resolve() for file in replay}
-        if shared:
+        for file in _same_content(train, replay):
             raise InputError(
-                sorted(shared)[0],
+                file.path,
                 "is both corpus and replayed text",
                 "replay a text that the corpus does not contain",
             )
 
-    @property
-    def inputs(self) -> dict[str, str]:
-        """Name -> SHA-256 of every file."""
-        return {file.name: file.sha256 for files in self._splits.values() for file in files}
+    def inputs(self, split: Split) -> dict[str, str]:
+        """Name -> SHA-256 of every file of a split."""
+        return _named_digests(self._splits[split])
 
-    @cached_property
-    def digest(self) -> str:
-        """One SHA-256 over names, order and content of all files."""
-        listing = [[split, file.name, file.sha256] for split, files in self._splits.items() for file in files]
-        return hashlib.sha256(json.dumps(listing).encode()).hexdigest()
-
-    @property
-    def identity(self) -> dict[str, Any]:
-        """The digest of all files."""
-        return {"source": self.name, "files": self.digest}
+    def identity(self, split: Split) -> dict[str, Any]:
+        """The digests of a split's files in their order."""
+        return {"source": self.name, "files": _list_digest(self._splits[split])}
 
     def blocks(self, split: Split) -> Iterator[bytes]:
         """The files of a split, decompressed, one after the other as they are."""
-        return _joined(self._splits[split])
+        for file in self._splits[split]:
+            yield from file.blocks()
+
+
+def _same_content(files: list[InputFile], others: list[InputFile]) -> list[InputFile]:
+    """Those of `files` that have the content of one of `others`, whatever their names."""
+    sizes = {other.size for other in others if other.size}
+    candidates = [file for file in files if file.size in sizes]
+    digests = {other.sha256 for other in others} if candidates else set()
+    return [file for file in candidates if file.sha256 in digests]
+
+
+def _list_digest(files: list[InputFile]) -> str:
+    """One SHA-256 over the content of files in their order."""
+    return hashlib.sha256(canonical_json([file.sha256 for file in files]).encode()).hexdigest()
+
+
+def _named_digests(files: list[InputFile]) -> dict[str, str]:
+    """Name -> SHA-256; files of one name in several directories get a number."""
+    named: dict[str, str] = {}
+    for file in files:
+        number, name = 1, file.name
+        while name in named:
+            number += 1
+            name = f"{file.name} ({number})"
+        named[name] = file.sha256
+    return named
 
 
 class StdlibSource(FileSource):
     """The standard library; one digest stands in its manifests for some thousand files."""
 
-    @property
-    def inputs(self) -> dict[str, str]:
-        """The digest over all modules."""
-        return {self.label: self.digest}
+    def inputs(self, split: Split) -> dict[str, str]:
+        """The digest over a split's modules."""
+        return {self.replay_label if split == "test" else self.label: _list_digest(self._splits[split])}
 
 
 class RowSource:
@@ -353,22 +371,19 @@ class RowSource:
 
     kind: Literal["real", "synthetic"] = "real"
     name = "wikitext-103"
-    label = "WikiText-103"
+    label, replay_label = WIKITEXT_LABELS
 
     def __init__(self, train: list[InputFile], test: list[InputFile], note: str | None = None) -> None:
         self.note = note
         self._splits: dict[Split, list[InputFile]] = {"train": train, "test": test}
 
-    @property
-    def inputs(self) -> dict[str, str]:
-        """Name -> SHA-256 of every file."""
-        return {file.name: file.sha256 for files in self._splits.values() for file in files}
+    def inputs(self, split: Split) -> dict[str, str]:
+        """Name -> SHA-256 of every file of a split."""
+        return _named_digests(self._splits[split])
 
-    @property
-    def identity(self) -> dict[str, Any]:
-        """The digests of the files in their order."""
-        files = {split: [file.sha256 for file in files] for split, files in self._splits.items()}
-        return {"source": self.name, "rows": files}
+    def identity(self, split: Split) -> dict[str, Any]:
+        """The digests of a split's files in their order."""
+        return {"source": self.name, "rows": _list_digest(self._splits[split])}
 
     def blocks(self, split: Split) -> Iterator[bytes]:
         """The text of the rows."""
@@ -441,7 +456,8 @@ def resolve_source(config: CorpusSource, cache_dir: Path, base_dir: Path | None 
     if isinstance(config, FilesConfig):
         train = _matches(config.train, base)
         label = config.label or _files_label(train)
-        return FileSource("files", label, train, _matches(config.replay, base))
+        replay_label = config.replay_label or f"{label}, replayed text"
+        return FileSource("files", (label, replay_label), train, _matches(config.replay, base))
     if isinstance(config, StdlibConfig):
         return stdlib_source()
     if isinstance(config, WikitextConfig):
@@ -520,13 +536,12 @@ def stdlib_source(root: Path | None = None) -> StdlibSource:
             "holds no sources of the standard library",
             'use a Python that has them, or `source = "files"`',
         )
-    chosen = {file.name for file in held_out}
-    return StdlibSource(
-        "stdlib",
-        label,
-        [file for file in files if file.name not in chosen],
-        [file for file in files if file.name in chosen],
-    )
+    held_out.sort(key=lambda file: file.name)
+    copies = {
+        file.name for file in _same_content(files, held_out)
+    }  # the held-out modules and what equals one
+    train = [file for file in files if file.name not in copies]
+    return StdlibSource("stdlib", (label, f"{label}, held-out modules"), train, held_out)
 
 
 def _stdlib_files(top: Path) -> list[Path]:
@@ -571,7 +586,8 @@ def _wikitext_from_directory(directory: Path, note: str | None) -> Source:
     top = directory / WIKITEXT_CONFIG if (directory / WIKITEXT_CONFIG).is_dir() else directory
     raw = [top / "wiki.train.raw", top / "wiki.test.raw"]
     if all(path.is_file() for path in raw):
-        return FileSource("wikitext-103", "WikiText-103", [input_file(raw[0])], [input_file(raw[1])], note)
+        train, test = ([input_file(path)] for path in raw)
+        return FileSource("wikitext-103", WIKITEXT_LABELS, train, test, note)
     for ending in ("parquet", "arrow"):
         train, test = (_split_files(top, split, ending) for split in ("train", "test"))
         if train and test:
@@ -761,7 +777,7 @@ def build_corpus(
         raise InputError(
             f"size {size_mb:g} MB", "is not a corpus size", "name a size above 0; 0 MB means no corpus at all"
         )
-    parameters = {"source": source.identity, "limit_bytes": limit}
+    parameters = {"source": source.identity("train"), "limit_bytes": limit}
     target = cache_dir / "corpora" / f"{content_key(parameters)}.txt"
     manifest = cached_manifest(target, "corpus")
 
@@ -771,7 +787,7 @@ def build_corpus(
     if manifest is None:
         written = _write_text(target, source.blocks("train"), limit, "corpus", check, progress)
         facts = {"clipped": written.whole, "label": source.label, "kind": source.kind}
-        manifest = _text_manifest("corpus", source, parameters, written, facts)
+        manifest = _text_manifest("corpus", source.inputs("train"), parameters, written, facts)
         write_manifest(target, manifest)
     clipped = bool(manifest.facts["clipped"])
     _check_size(source, manifest.bytes, clipped and not clip, limit)
@@ -792,11 +808,11 @@ def _check_size(source: Source, found_bytes: int, too_small: bool, limit: int) -
 
 
 def _text_manifest(
-    kind: str, source: Source, parameters: dict[str, Any], written: _Written, facts: dict[str, Any]
+    kind: str, inputs: dict[str, str], parameters: dict[str, Any], written: _Written, facts: dict[str, Any]
 ) -> Manifest:
     return Manifest(
         kind=kind,
-        inputs=source.inputs,
+        inputs=inputs,
         parameters=parameters,
         versions=base_versions(),
         sha256=written.sha256,
@@ -807,7 +823,7 @@ def _text_manifest(
 
 def replay_text(source: Source, cache_dir: Path, progress: ProgressCallback | None = None) -> ReplayText:
     """The text of `source` to be replayed, whole, as a plain file in `cache_dir`/corpora."""
-    parameters = {"source": source.identity, "split": "test"}
+    parameters = {"source": source.identity("test"), "split": "test"}
     target = cache_dir / "corpora" / f"{content_key(parameters)}.txt"
 
     def check(written: _Written) -> None:
@@ -822,15 +838,10 @@ def replay_text(source: Source, cache_dir: Path, progress: ProgressCallback | No
     if cached_manifest(target, "replay-text") is None:
         written = _write_text(target, source.blocks("test"), None, "replay text", check, progress)
         write_manifest(
-            target, _text_manifest("replay-text", source, parameters, written, {"label": source.label})
+            target,
+            _text_manifest(
+                "replay-text", source.inputs("test"), parameters, written, {"label": source.label}
+            ),
         )
     manifest = load_manifest(target, "replay-text")
-    return ReplayText(target, manifest.sha256, manifest.bytes, _replay_label(source))
-
-
-def _replay_label(source: Source) -> str:
-    if source.name == "wikitext-103":
-        return "WikiText-103 test split"
-    if source.name == "stdlib":
-        return f"{source.label}, held-out modules"
-    return f"{source.label}, replayed text"
+    return ReplayText(target, manifest.sha256, manifest.bytes, source.replay_label)

@@ -1,0 +1,71 @@
+"""The native variants that are built, found by looking; and one way to give any of them a static cache."""
+
+from __future__ import annotations
+
+import importlib.machinery
+import importlib.util
+import os
+import sys
+import tomllib
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import harness
+
+ROOT = Path(__file__).parents[1]
+ABSENT = (
+    "no native variants found: install the package (make test does), or set LADDER_NATIVE to the folder that "
+    "holds variants/<name>/<name>*.so"
+)
+
+
+class Variant:
+    """A built variant: its module and what its variant.toml says."""
+
+    def __init__(self, name: str, path: Path) -> None:
+        self.name = name
+        self.toml: dict[str, Any] = tomllib.loads((path.parent / "variant.toml").read_text())
+        module_name = f"_proof_{name}"
+        loader = importlib.machinery.ExtensionFileLoader(name, str(path))
+        spec = importlib.util.spec_from_file_location(name, path, loader=loader)
+        assert spec is not None
+        self.module: Any = importlib.util.module_from_spec(spec)
+        loader.exec_module(self.module)
+        sys.modules[module_name] = self.module
+
+    @property
+    def tie_class(self) -> str:
+        return str(self.toml["tie_class"])
+
+    @property
+    def static_format(self) -> str:
+        return str(self.toml["static_format"])
+
+    def drafter(self, static: bytes | None = None, options: dict[str, str] | None = None) -> Any:
+        result = self.module.Drafter(options) if options else self.module.Drafter()
+        if static is not None:
+            result.load_bytes(static)
+        return result
+
+    def __repr__(self) -> str:
+        return self.name
+
+
+def native_folders() -> list[Path]:
+    if (given := os.environ.get("LADDER_NATIVE")) is not None:
+        return [Path(given)]
+    return [Path(path) for path in harness.__path__] + [ROOT / "build" / "inst" / "harness"]
+
+
+@cache
+def variants() -> tuple[Variant, ...]:
+    for folder in native_folders():
+        found = {
+            path.parent.name: path
+            for suffix in importlib.machinery.EXTENSION_SUFFIXES
+            for path in sorted(folder.glob(f"variants/*/*{suffix}"))
+        }
+        if found:
+            return tuple(Variant(name, path) for name, path in sorted(found.items()))
+    return ()

@@ -1,0 +1,148 @@
+"""Every variant against the specification of its tie class, draft by draft, on streams made to hurt."""
+
+from __future__ import annotations
+
+import random
+import struct
+from typing import Any
+
+import pytest
+from hypothesis import example, given
+from native_modules import ABSENT, Variant, variants
+from specification import ORDERS, Replay, Specification, draft_everywhere, read_static, replay, write_static
+from streams import Example, examples
+
+pytestmark = pytest.mark.skipif(not variants(), reason=ABSENT)
+TIMINGS = ["section", "chunk", "histogram"]
+
+
+def pack(tokens: list[int]) -> bytes:
+    return struct.pack(f"<{len(tokens)}i", *tokens)
+
+
+class Expected:
+    """What the specification of one tie class says about an example."""
+
+    def __init__(self, given_: Example, tie_class: str) -> None:
+        order = ORDERS[tie_class]
+        static = read_static(given_.static, order) if given_.static else None
+        self.replay = replay(Specification(order, static), given_.tokens, given_.n_ctx, given_.n_draft)
+        self.text = self.replay.text()
+        everywhere = draft_everywhere(
+            Specification(order, static), given_.tokens, given_.n_ctx, given_.n_draft
+        )
+        self.everywhere = [(position, [step.token for step in draft]) for position, draft in everywhere]
+
+
+def options_of(variant: Variant, seed: int) -> dict[str, str]:
+    """A value for every axis of the variant's table: none of them may change a draft."""
+    rng = random.Random(seed)
+    return {axis: str(rng.choice(values)) for axis, values in sorted(variant.toml.get("axes", {}).items())}
+
+
+def accepted_at(expected: Replay, tokens: list[int], n_ctx: int, n_draft: int) -> list[int]:
+    counts = [0] * n_draft
+    for position, draft in expected.drafts:
+        end = (position // n_ctx + 1) * n_ctx
+        for i, step in enumerate(draft):
+            if position + i == end or step.token != tokens[position + i]:
+                break
+            counts[i] += 1
+    return counts
+
+
+def check(variant: Variant, given_: Example, expected: Expected) -> None:
+    options = options_of(variant, given_.seed)
+    packed, want = pack(given_.tokens), expected.replay
+    drafter = variant.drafter(given_.static, options)
+    got = drafter.replay(packed, given_.n_ctx, given_.n_draft, TIMINGS[given_.seed % 3])
+    assert drafter.replay_dump().decode() == expected.text, f"{variant} {options}"
+    lengths = [len(draft) for _, draft in want.drafts]
+    counts = {
+        "n_tokens": len(given_.tokens),
+        "n_chunks": want.n_chunks,
+        "n_drafted": want.n_drafted,
+        "n_accept": want.n_accept,
+        "draft_calls": len(want.drafts),
+        "hit_calls": sum(length > 0 for length in lengths),
+        "drafted_at": [sum(length > i for length in lengths) for i in range(given_.n_draft)],
+        "accepted_at": accepted_at(want, given_.tokens, given_.n_ctx, given_.n_draft),
+    }
+    assert {name: got[name] for name in counts} == counts, f"{variant} {options}"
+    drafter = variant.drafter(given_.static, options)
+    everywhere = drafter.draft_everywhere(packed, given_.n_ctx, given_.n_draft)
+    assert [(position, list(draft)) for position, draft in everywhere] == expected.everywhere, variant
+
+
+OVERFLOW = Example(
+    # 1 2 is followed by 10 a thousand times and by 11 a hundred times; a 32-bit score would say 11.
+    [x for i in range(1100) for x in (1, 2, 11 if i % 11 == 5 else 10)] + [1, 2, 10],
+    write_static({(1, 2): {10: 30_000, 12: 60_000}}),
+    3301,
+    3,
+    0,
+)
+
+
+@example(OVERFLOW)
+@example(Example([5, 5] * 40, write_static({(5, 5): {6: 1, 5: 1}}), 16, 16, 1))
+@example(Example([1, 2, 2, 1] * 20, None, 7, 3, 2))
+@example(Example([], b"", 2, 3, 0))
+@given(examples())
+def test_variants_draft_as_specified(given_: Example) -> None:
+    expected = {tie_class: Expected(given_, tie_class) for tie_class in {v.tie_class for v in variants()}}
+    for variant in variants():
+        check(variant, given_, expected[variant.tie_class])
+
+
+def sessions(drafter: Any, given_: Example) -> list[list[int]]:
+    """The calls a user makes by hand: one conversation of at most n_ctx tokens after another."""
+    drafts = []
+    for start in range(0, len(given_.tokens), given_.n_ctx):
+        for token in given_.tokens[start : start + given_.n_ctx]:
+            drafter.append(token)
+            drafts.append(list(drafter.draft(given_.n_draft)))
+        drafter.end_chunk()
+    return drafts
+
+
+def specified_sessions(given_: Example, tie_class: str) -> list[list[int]]:
+    order = ORDERS[tie_class]
+    drafter = Specification(order, read_static(given_.static, order) if given_.static else None)
+    drafts = []
+    for start in range(0, len(given_.tokens), given_.n_ctx):
+        for token in given_.tokens[start : start + given_.n_ctx]:
+            drafter.append(token)
+            drafts.append([step.token for step in drafter.draft(given_.n_draft)])
+        drafter.end_chunk()
+    return drafts
+
+
+@pytest.mark.parametrize("variant", variants(), ids=str)
+def test_session_and_reset(variant: Variant) -> None:
+    rng = random.Random(5)
+    tokens = [rng.choice([1, 2, 2, 3, 70, 70_000]) for _ in range(300)]
+    given_ = Example(tokens, write_static({(1, 2): {3: 2, 70: 2}, (70, 70): {1: 9}}), 50, 4, 0)
+    drafter = variant.drafter(given_.static)
+    want = specified_sessions(given_, variant.tie_class)
+    assert sessions(drafter, given_) == want
+    drafter.reset()  # a long prompt must leave nothing behind for the next
+    assert sessions(drafter, given_) == want
+
+
+@pytest.mark.parametrize("variant", variants(), ids=str)
+@pytest.mark.parametrize("length", range(5))
+def test_short_sequences(variant: Variant, length: int) -> None:
+    for _ in range(5):
+        drafter = variant.drafter()
+        for token in range(length):
+            drafter.append(token)
+        assert list(drafter.draft(3)) == []
+        assert list(drafter.draft(0)) == []
+
+
+@pytest.mark.parametrize("variant", variants(), ids=str)
+def test_n_ctx_below_two_is_an_error(variant: Variant) -> None:
+    for n_ctx in (-1, 0, 1):
+        with pytest.raises(ValueError, match="n_ctx"):
+            variant.drafter().replay(pack([1, 2, 3]), n_ctx, 3)
