@@ -11,6 +11,7 @@
 
 #include "common/drafter.hpp"
 #include "common/hash.hpp"
+#include "common/huge_pages.hpp"
 #include "common/thresholds.hpp"
 #include "summary_index/ngram_table.hpp"
 #include "summary_index/static_builder.hpp"
@@ -178,6 +179,8 @@ private:
 
 }  // namespace summary
 
+// With huge pages the static file is read into memory instead of mapped.
+template <HugePages huge_pages = HugePages::off>
 class SummaryIndex {
 public:
     static constexpr TieClass tie_class = TieClass::token;
@@ -193,8 +196,13 @@ public:
             return;
         }
         source.require(static_format);
-        static_ = source.in_memory() ? summary::StaticFile::from_bytes(source.bytes(), source.name())
-                                     : summary::StaticFile::map(source.name());
+        if (source.in_memory()) {
+            static_ = summary::StaticFile::from_bytes(source.bytes(), source.name());
+        } else if (huge_pages == HugePages::on) {
+            static_ = summary::StaticFile::read(source.name(), huge_page_hook(huge_pages));
+        } else {
+            static_ = summary::StaticFile::map(source.name());
+        }
     }
 
     static void convert(const std::string& source, const std::string& target) {
