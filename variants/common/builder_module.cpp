@@ -251,7 +251,7 @@ nb::dict statistics(const std::string& path) {
     CountReport report;
     const StaticFormat format = detect_static_format(path);
     nb::dict result;
-    if (format == StaticFormat::frozen) {
+    if (format == StaticFormat::frozen || format == StaticFormat::paired) {
         const nb::dict header = check_frozen(path);
         result["n_bigrams"] = header["n_bigrams"];
         result["n_pairs"] = header["n_pairs"];

@@ -22,9 +22,10 @@ inline constexpr const char* dense_map_source = LADDER_UNORDERED_DENSE;
 
 // Values in segments (4096 bytes is the original's default).
 template <class Key, class T, class Hash, std::size_t SegmentBytes = 4096>
-using DenseSegmentedMap = ankerl::unordered_dense::map<
-    Key, T, Hash, std::equal_to<Key>,
-    ankerl::unordered_dense::segmented_vector<std::pair<Key, T>, std::allocator<std::pair<Key, T>>, SegmentBytes>>;
+using DenseSegmentedMap =
+    ankerl::unordered_dense::map<Key, T, Hash, std::equal_to<Key>,
+                                 ankerl::unordered_dense::segmented_vector<
+                                     std::pair<Key, T>, std::allocator<std::pair<Key, T>>, SegmentBytes>>;
 
 // The same map over one growing array.
 template <class Key, class T, class Hash>

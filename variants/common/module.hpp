@@ -37,7 +37,8 @@ inline std::vector<Token> tokens_from_bytes(const nb::bytes& bytes) {
     }
     for (std::size_t i = 0; i < tokens.size(); ++i) {
         if (tokens[i] < 0) {
-            throw InputError("<tokens>", i * sizeof(Token), "token " + std::to_string(tokens[i]) + " is negative",
+            throw InputError("<tokens>", i * sizeof(Token),
+                             "token " + std::to_string(tokens[i]) + " is negative",
                              "give token ids of 0 and more");
         }
     }
@@ -98,7 +99,8 @@ public:
 
     void append(Token token) override {
         if (token < 0) {
-            throw InputError("token " + std::to_string(token) + ": is negative; give token ids of 0 and more");
+            throw InputError("token " + std::to_string(token) +
+                             ": is negative; give token ids of 0 and more");
         }
         sequence_.push_back(token);
         if (sequence_.size() > 1) {
@@ -265,7 +267,8 @@ struct Alternative {
     TieClass tie_class;
     StaticFormat static_format;
     std::unique_ptr<AnySession> (*make)();
-    void (*convert)(const std::string& source, const std::string& target);  // null: llama.cpp's format is its own
+    void (*convert)(const std::string& source,
+                    const std::string& target);  // null: llama.cpp's format is its own
 };
 
 template <Drafter D>
@@ -273,7 +276,9 @@ Alternative alternative(Options options = {}) {
     Alternative made{std::move(options), D::tie_class, D::static_format,
                      [] { return std::unique_ptr<AnySession>(std::make_unique<Session<D>>()); }, nullptr};
     if constexpr (requires(const std::string& path) { D::convert(path, path); }) {
-        made.convert = [](const std::string& source, const std::string& target) { D::convert(source, target); };
+        made.convert = [](const std::string& source, const std::string& target) {
+            D::convert(source, target);
+        };
     }
     return made;
 }
@@ -281,7 +286,9 @@ Alternative alternative(Options options = {}) {
 // The alternatives of one variant, the default one first.
 class Alternatives {
 public:
-    explicit Alternatives(std::vector<Alternative> all) : all_(std::move(all)) { LADDER_CHECK(!all_.empty()); }
+    explicit Alternatives(std::vector<Alternative> all) : all_(std::move(all)) {
+        LADDER_CHECK(!all_.empty());
+    }
 
     const Alternative& standard() const { return all_.front(); }
 
@@ -350,7 +357,8 @@ inline nb::dict variant_info(const char* name, const Alternatives& alternatives)
 }
 
 // Makes the variant's own static file from llama.cpp's; null where llama.cpp's is its own. Returns the time.
-inline nb::object convert_static(const Alternative& variant, const std::string& source, const std::string& target) {
+inline nb::object convert_static(const Alternative& variant, const std::string& source,
+                                 const std::string& target) {
     if (variant.convert == nullptr) {
         return nb::none();
     }
@@ -381,11 +389,13 @@ inline void define_variant(nb::module_& module, const char* name, std::vector<Al
             return convert_static(alternatives->standard(), source, target);
         },
         nb::arg("source"), nb::arg("target"));
-    module.def("static_format_of", [](const std::string& path) { return format_name(detect_static_format(path)); });
+    module.def("static_format_of",
+               [](const std::string& path) { return format_name(detect_static_format(path)); });
     module.def("die_with_parent", die_with_parent);
     nb::class_<AnySession>(module, "Drafter")
-        .def(nb::new_([alternatives](const Options& options) { return alternatives->choose(options).make(); }),
-             nb::arg("options") = Options{})
+        .def(
+            nb::new_([alternatives](const Options& options) { return alternatives->choose(options).make(); }),
+            nb::arg("options") = Options{})
         .def("load", &AnySession::load, nb::arg("path"))
         .def("load_bytes", &AnySession::load_bytes, nb::arg("data"))
         .def("verify_static", &AnySession::verify_static)
@@ -405,5 +415,7 @@ inline void define_variant(nb::module_& module, const char* name, std::vector<Al
 }  // namespace ladder
 
 // The line that makes a folder a module: its name, then its alternatives, the default one first.
-#define LADDER_VARIANT_MODULE(variant, ...) \
-    NB_MODULE(variant, module) { ::ladder::define_variant(module, #variant, {__VA_ARGS__}); }
+#define LADDER_VARIANT_MODULE(variant, ...)                        \
+    NB_MODULE(variant, module) {                                   \
+        ::ladder::define_variant(module, #variant, {__VA_ARGS__}); \
+    }

@@ -8,7 +8,7 @@
 namespace ladder {
 
 template <HugePages huge_pages = HugePages::off>
-using FrozenPrecheck = LookupDrafter<SortedNgramMap<>, FrozenStaticCache<MapLayout::split, huge_pages>, TieClass::token,
-                            Precheck::on>;
+using FrozenPrecheck = LookupDrafter<SortedNgramMap<>, FrozenStaticCache<MapLayout::split, huge_pages>,
+                                     TieClass::token, Precheck::on>;
 
 }  // namespace ladder

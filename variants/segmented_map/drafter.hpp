@@ -13,9 +13,10 @@ namespace ladder {
 template <class Hash, std::size_t segment_bytes>
 using SegmentedOuterMap = DenseSegmentedMap<Ngram, MapSuccessors, Hash, segment_bytes>;
 
-template <class Hash = AvalanchingNgramHash, std::size_t segment_bytes = 4096, Precheck precheck = Precheck::off>
+template <class Hash = AvalanchingNgramHash, std::size_t segment_bytes = 4096,
+          Precheck precheck = Precheck::off>
 using SegmentedMapDrafter =
-    LookupDrafter<SegmentedOuterMap<Hash, segment_bytes>, MapStaticCache<SegmentedOuterMap<Hash, segment_bytes>>,
-                  TieClass::iteration, precheck>;
+    LookupDrafter<SegmentedOuterMap<Hash, segment_bytes>,
+                  MapStaticCache<SegmentedOuterMap<Hash, segment_bytes>>, TieClass::iteration, precheck>;
 
 }  // namespace ladder

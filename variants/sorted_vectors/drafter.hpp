@@ -9,7 +9,8 @@
 
 namespace ladder {
 
-template <class Hash = AvalanchingNgramHash, std::size_t segment_bytes = 4096, Precheck precheck = Precheck::off>
+template <class Hash = AvalanchingNgramHash, std::size_t segment_bytes = 4096,
+          Precheck precheck = Precheck::off>
 using SortedVectors =
     LookupDrafter<SortedNgramMap<Hash, segment_bytes>, MapStaticCache<SortedNgramMap<Hash, segment_bytes>>,
                   TieClass::token, precheck>;
