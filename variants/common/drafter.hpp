@@ -60,6 +60,8 @@ public:
         return {tokens_ + (ngram_max - n), static_cast<std::size_t>(n)};
     }
     Ngram ngram(int n) const { return Ngram(last(n)); }
+    // One token of the window, the newest last; null_token where the sequence is shorter.
+    Token operator[](int i) const { return tokens_[i]; }
     Bigram bigram() const { return {tokens_[2], tokens_[3]}; }
 
 private:

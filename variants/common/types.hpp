@@ -5,6 +5,7 @@
 #include <compare>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <span>
 
 namespace ladder {
@@ -40,7 +41,15 @@ struct Ngram {
             tokens[i] = source[i];
         }
     }
-    friend bool operator==(const Ngram&, const Ngram&) = default;
+    // Two words at a time: the defaulted comparison of an array is a call of memcmp, in every look-up.
+    friend bool operator==(const Ngram& a, const Ngram& b) noexcept {
+        std::uint64_t left[2];
+        std::uint64_t right[2];
+        std::memcpy(left, a.tokens.data(), sizeof left);
+        std::memcpy(right, b.tokens.data(), sizeof right);
+        return ((left[0] ^ right[0]) | (left[1] ^ right[1])) == 0;
+    }
 };
+static_assert(sizeof(Ngram) == 16);
 
 }  // namespace ladder

@@ -28,9 +28,12 @@ struct Suffixes {
 
     void set(const Window& window) noexcept {
         longest = window.length();
-        for (int n = 1; n <= longest; ++n) {
-            const auto i = static_cast<std::size_t>(n - 1);
-            keys[i] = window.ngram(n);
+        const Token a = window[0], b = window[1], c = window[2], d = window[3];
+        keys[0].tokens = {d, null_token, null_token, null_token};
+        keys[1].tokens = {c, d, null_token, null_token};
+        keys[2].tokens = {b, c, d, null_token};
+        keys[3].tokens = {a, b, c, d};
+        for (std::size_t i = 0; i < keys.size(); ++i) {  // all four, needed or not: no branch, four in flight
             hashes[i] = AvalanchingNgramHash{}(keys[i]);
         }
     }
