@@ -27,10 +27,11 @@ from runner_kit import (
 )
 
 from harness import environment
+from harness.config import Experiment
 from harness.errors import ExitCode, InputError, RunFailedError
 from harness.launch import run_worker
 from harness.records import load_record, load_records
-from harness.runner import LOCK_NAME, Inputs, check_axes, results_lock, run_experiment
+from harness.runner import LOCK_NAME, Inputs, Job, check_axes, results_lock, run_experiment
 from harness.variants import discover, find
 
 SCRIPT = Path(__file__).with_name("run_small_experiment.py")
@@ -305,6 +306,15 @@ def wait_for_worker(runner: subprocess.Popen[str]) -> psutil.Process:
     raise AssertionError("no worker was started")
 
 
+def ended_after_s(process: psutil.Process) -> float:
+    """How long a process went on. A zombie has ended: only its new parent has not looked yet."""
+    begin = time.monotonic()
+    with contextlib.suppress(psutil.NoSuchProcess):
+        while time.monotonic() - begin < 5 and process.status() != psutil.STATUS_ZOMBIE:
+            time.sleep(0.005)
+    return time.monotonic() - begin
+
+
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
 def test_the_worker_dies_within_a_second_of_its_runner(tmp_path: Path, number: int) -> None:
     root = variant_root(tmp_path / "native", "sleepy")
@@ -312,10 +322,7 @@ def test_the_worker_dies_within_a_second_of_its_runner(tmp_path: Path, number: i
     worker = wait_for_worker(runner)
     runner.send_signal(number)
     runner.wait()
-    gone, alive = psutil.wait_procs([worker], timeout=1.0)
-    for process in alive:
-        process.kill()
-    assert gone
+    assert ended_after_s(worker) < 1.0
     runner.communicate()
 
 
@@ -325,46 +332,49 @@ def test_interrupt_kills_the_worker_and_keeps_what_is_done(tmp_path: Path) -> No
     worker = wait_for_worker(runner)
     runner.send_signal(signal.SIGINT)
     runner.communicate(timeout=10)
-    assert not worker.is_running()
+    assert ended_after_s(worker) < 1.0
     assert list((tmp_path / "results" / "runs").iterdir()) == []
 
 
-def test_killed_at_random_moments_the_runner_resumes_to_the_same_records(tmp_path: Path) -> None:
-    names = "reference_access,copying_map,sorted_vectors"
-    repeats = str(max(4, KILLS_TOTAL // 3))
-    with start(tmp_path / "straight", names, REPEATS=repeats) as straight:
-        straight.communicate()
-    assert straight.returncode == 0
+def run_in_fork(experiment: Experiment, jobs: list[Job], folder: Path) -> int:
+    """A runner in a child of this process: no start of Python, so that the kills hit the running, not the start."""
+    pid = os.fork()
+    if pid == 0:
+        with contextlib.suppress(BaseException):
+            os._exit(int(run_experiment(experiment, jobs, folder, Watcher())))
+        os._exit(99)
+    return pid
+
+
+def test_killed_at_random_moments_the_runner_resumes_to_the_same_records(tmp_path: Path, inputs: Inputs) -> None:
+    names = ["reference_access", "copying_map", "sorted_vectors"]
+    experiment = small_experiment(variants=names, repeats=max(4, KILLS_TOTAL // 6))
+    jobs = small_plan(experiment, inputs)
+    assert os.waitpid(run_in_fork(experiment, jobs, tmp_path / "straight"), 0)[1] == 0
     generator = random.Random(1)
-    kills = 0
-    while kills < KILLS_TOTAL:
-        runner = start(tmp_path / "killed", names, REPEATS=repeats)
-        assert runner.stdout is not None
-        runner.stdout.readline()
-        time.sleep(generator.uniform(0, 0.15))
-        runner.kill()
-        runner.communicate()
-        if runner.returncode != -signal.SIGKILL:  # it had finished: everything is there
-            assert runner.returncode == 0
-            break
-        kills += 1
-        for path in (tmp_path / "killed" / "results" / "runs").glob("*.json"):
+    kills, finished = 0, False
+    while kills < KILLS_TOTAL and not finished:
+        pid = run_in_fork(experiment, jobs, tmp_path / "killed")
+        time.sleep(generator.uniform(0.0, 0.12))
+        os.kill(pid, signal.SIGKILL)
+        status = os.waitpid(pid, 0)[1]
+        finished = not os.WIFSIGNALED(status)
+        assert not finished or status == 0
+        kills += not finished
+        for path in (tmp_path / "killed" / "runs").glob("[!.]*.json"):
             load_record(path)
-    with start(tmp_path / "killed", names, REPEATS=repeats) as last:
-        last.communicate()
-    assert last.returncode == 0
-    assert kills >= KILLS_TOTAL // 2
+    assert os.waitpid(run_in_fork(experiment, jobs, tmp_path / "killed"), 0)[1] == 0
+    assert kills >= min(KILLS_TOTAL, len(jobs)) // 2
 
     def outcome(folder: Path) -> dict[str, Any]:
-        return {
-            record.key: (record.status, record.draft_check, record.draft_digest)
-            for record in load_records(folder / "results" / "runs")
-        }
+        records = load_records(folder / "runs")
+        return {record.key: (record.status, record.draft_check, record.draft_digest) for record in records}
 
     assert outcome(tmp_path / "killed") == outcome(tmp_path / "straight")
-    runs = tmp_path / "killed" / "results" / "runs"
-    assert all(path.suffix == ".json" and not path.name.startswith(".") for path in runs.iterdir())
-    print(f"{kills} kills, {len(list(runs.iterdir()))} records")
+    assert sorted(path.name for path in (tmp_path / "killed" / "runs").iterdir()) == sorted(
+        f"{job.spec.key}.json" for job in jobs
+    )
+    print(f"{kills} kills, {len(jobs)} records")
 
 
 def test_warm_page_cache_is_reported(tmp_path: Path) -> None:
