@@ -1,7 +1,7 @@
 """Loads thousands of damaged caches in a process of its own, so that a crash is seen as one.
 
-Usage: hostile_child.py VARIANT FORMAT N_CUTS N_FLIPS FOLDER. Prints one JSON object: how many loads succeeded and
-failed, and every outcome that is not the one the damage calls for (or an error without file, byte and remedy).
+Usage: hostile_child.py VARIANT FORMAT N_CUTS N_FLIPS FOLDER. Prints one JSON object: how many loads succeeded
+and failed, and every outcome other than the damage calls for (or an error without file, byte and remedy).
 """
 
 from __future__ import annotations
@@ -11,6 +11,8 @@ import random
 import re
 import struct
 import sys
+from bisect import bisect_right
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -18,7 +20,6 @@ from native_modules import Variant, variants
 from specification import NULL, ORDERS, Specification, read_static, write_static
 
 NAMED_ERROR = re.compile(r"^(?P<file>\S+): byte (?P<byte>\d+): .+; .+$")
-RECORD_MIN = 28
 
 
 class Record(NamedTuple):
@@ -45,10 +46,10 @@ def sound_cache(rng: random.Random, size: int = 1_000_000) -> tuple[bytes, list[
     return write_static(counts), records
 
 
-def is_valid(data: bytes) -> bool:
-    """Whether drafting.md allows this file. Independent of the loaders, and slow."""
+def is_valid(data: bytes, before: Collection[tuple[int, int]] = ()) -> bool:
+    """Whether drafting.md allows this file, after the n-grams `before`. Independent of the loaders."""
     words = memoryview(data[: len(data) // 4 * 4]).cast("i")
-    seen, at = set(), 0
+    seen, at = set(before), 0
     while at < len(words):
         if at + 5 > len(words):
             return False
@@ -128,11 +129,12 @@ def damage_llama(trial: Trial, rng: random.Random, n_cuts: int, n_flips: int, fi
         at, flip = rng.randrange(len(data)), rng.randrange(1, 256)
         damaged = bytearray(data)
         damaged[at] ^= flip
-        record = records[_index(starts, at)]
+        record = records[bisect_right(starts, at) - 1]
         where = f"byte {at} xor {flip}"
         drafter = trial.load(where, "<bytes>", len(data), bytes(damaged))
         if record.start + 16 <= at < record.start + 20:  # the number of successors: everything after it moves
-            wanted = is_valid(bytes(damaged))
+            before = [earlier.bigram for earlier in records[: records.index(record)]]
+            wanted = is_valid(bytes(damaged[record.start :]), before)
         else:
             alone = bytes(damaged[record.start : record.end])
             bigram = struct.unpack_from("<2i", alone)
@@ -140,12 +142,6 @@ def damage_llama(trial: Trial, rng: random.Random, n_cuts: int, n_flips: int, fi
         trial.expect(where, drafter is not None, wanted)
         if drafter is not None:
             check_draft(trial, where, drafter, bytes(damaged), record)
-
-
-def _index(starts: list[int], at: int) -> int:
-    from bisect import bisect_right
-
-    return bisect_right(starts, at) - 1
 
 
 def use_unverified(variant: Variant, data: bytes, records: list[Record], rng: random.Random) -> None:
