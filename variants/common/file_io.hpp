@@ -269,8 +269,14 @@ private:
 // commit() nothing is left behind.
 class AtomicFile final : public Sink {
 public:
-    explicit AtomicFile(std::string path) : path_(std::move(path)), temporary_(path_ + ".tmp.XXXXXX") {
-        handle_ = FileHandle(::mkstemp(temporary_.data()));
+    explicit AtomicFile(std::string path) : path_(std::move(path)) {
+        // The name says whose it is, so that what a killed process left can be told from a file being
+        // written.
+        constexpr int suffix_length = 4;
+        const std::size_t name_start = path_.rfind('/') + 1;  // npos + 1 is 0
+        temporary_ = path_.substr(0, name_start) + "." + path_.substr(name_start) + "." +
+                     std::to_string(::getpid()) + ".XXXXXX.tmp";
+        handle_ = FileHandle(::mkstemps(temporary_.data(), suffix_length));
         if (handle_.get() < 0) {
             throw InputError(path_, 0, "cannot be created: " + system_words(errno),
                              "check the folder, its permissions and free space");

@@ -23,7 +23,7 @@ namespace ladder {
 inline constexpr std::uint64_t llama_ngram_bytes = ngram_max * sizeof(Token);
 inline constexpr std::uint64_t llama_header_bytes = llama_ngram_bytes + sizeof(std::int32_t);
 
-enum class StaticFormat { empty, llama, frozen };
+enum class StaticFormat { empty, llama, frozen, summary };
 
 [[nodiscard]] constexpr const char* format_name(StaticFormat format) noexcept {
     switch (format) {
@@ -33,12 +33,15 @@ enum class StaticFormat { empty, llama, frozen };
             return "llama";
         case StaticFormat::frozen:
             return "frozen";
+        case StaticFormat::summary:
+            return "summary";
     }
     return "unknown";
 }
 
-// The fourth byte makes the first int32 negative, so that no llama.cpp file can begin like this.
+// The fourth byte makes the first int32 negative, so that no llama.cpp file can begin like these.
 inline constexpr std::array<std::uint8_t, 8> frozen_magic{'L', 'D', 'F', 0x93, 'F', 'R', 'Z', '1'};
+inline constexpr std::array<std::uint8_t, 8> summary_magic{'L', 'D', 'F', 0x93, 'S', 'U', 'M', '1'};
 
 [[nodiscard]] inline bool starts_with_magic(std::span<const std::byte> bytes,
                                             const std::array<std::uint8_t, 8>& magic) noexcept {
@@ -53,6 +56,9 @@ inline constexpr std::array<std::uint8_t, 8> frozen_magic{'L', 'D', 'F', 0x93, '
     if (bytes.empty()) {
         return StaticFormat::empty;
     }
+    if (starts_with_magic(bytes, summary_magic)) {
+        return StaticFormat::summary;
+    }
     return starts_with_magic(bytes, frozen_magic) ? StaticFormat::frozen : StaticFormat::llama;
 }
 
@@ -64,7 +70,11 @@ inline constexpr std::array<std::uint8_t, 8> frozen_magic{'L', 'D', 'F', 0x93, '
 }
 
 [[nodiscard]] inline std::string bigram_words(Bigram bigram) {
-    return "(" + std::to_string(bigram.first) + ", " + std::to_string(bigram.second) + ")";
+    std::string words = "(";  // appended to: g++ 12 warns falsely about "(" + std::string
+    return words.append(std::to_string(bigram.first))
+        .append(", ")
+        .append(std::to_string(bigram.second))
+        .append(")");
 }
 
 // For consumers: only they know which n-grams came before.
