@@ -282,7 +282,7 @@ ReplayResult replay_timed(D& drafter, std::span<const Token> tokens, const Repla
     result.n_tokens = tokens.size();
     result.n_chunks = chunk_count(tokens.size(), n_ctx);
     result.log = DraftLog(result.n_chunks * (n_ctx - 1), options.n_draft);
-    const Clock clock;
+    static const Clock clock;  // one a process: its calibration takes longer than a small replay
     Stopwatch<mode> watch(clock);
     for (std::size_t k = 0; k < result.n_chunks; ++k) {
         options.check_interrupt();
