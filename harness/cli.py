@@ -78,12 +78,13 @@ def main() -> None:
         stderr.print(f"ladder: {error}", style="red", markup=False)
         code = error.exit_code
     except (KeyboardInterrupt, typer.Abort):
-        stderr.print("ladder: interrupted; run again to continue", style="red")
         code = ExitCode.INTERRUPTED
     except typer.Exit as exit_:
         code = exit_.exit_code
     except Exception as error:
         code = _usage_error(error)
+    if code == ExitCode.INTERRUPTED:  # typer may have turned the interrupt into this code itself
+        stderr.print("ladder: interrupted; run again to continue", style="red")
     sys.stdout.flush()
     sys.exit(int(code or 0))
 
