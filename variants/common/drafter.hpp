@@ -41,7 +41,8 @@ public:
     explicit Window(std::span<const Token> sequence)
         : length_(static_cast<int>(std::min<std::size_t>(sequence.size(), ngram_max))) {
         for (int i = 0; i < length_; ++i) {
-            tokens_[ngram_max - length_ + i] = sequence[sequence.size() - static_cast<std::size_t>(length_ - i)];
+            tokens_[ngram_max - length_ + i] =
+                sequence[sequence.size() - static_cast<std::size_t>(length_ - i)];
         }
     }
 

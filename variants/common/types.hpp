@@ -12,9 +12,9 @@ namespace ladder {
 
 using Token = std::int32_t;
 
-inline constexpr Token null_token = -1;     // pads short n-grams; never a real token
-inline constexpr int ngram_max = 4;         // longest n-gram in the context and dynamic caches
-inline constexpr int static_ngram = 2;      // the static cache holds bigrams only
+inline constexpr Token null_token = -1;  // pads short n-grams; never a real token
+inline constexpr int ngram_max = 4;      // longest n-gram in the context and dynamic caches
+inline constexpr int static_ngram = 2;   // the static cache holds bigrams only
 
 // A token that followed an n-gram, and how often.
 struct Successor {
