@@ -159,6 +159,7 @@ def test_all_goes_from_text_to_picture_and_then_skips(tmp_path: Path, texts: Pat
     before = {path.name: path.read_bytes() for path in plots.iterdir()}
     assert ladder("charts", results, cwd=tmp_path).returncode == 0
     assert {path.name: path.read_bytes() for path in plots.iterdir()} == before
+    assert ladder("charts", "tiny.toml", "--machine", "here", cwd=tmp_path).returncode == 0
     plan = ladder("run", "tiny.toml", *options, "--dry-run", "--json", "--force", cwd=tmp_path)
     assert [row["action"] for row in strict(plan.stdout)] == ["run"] * 12
 
