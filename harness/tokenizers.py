@@ -164,7 +164,9 @@ class HuggingFaceTokenizer:
 
     def encode(self, text: str) -> npt.NDArray[np.int32]:
         """Ids of `text`, no special tokens added."""
-        return np.array(self._tokenizer.encode(text, add_special_tokens=False).ids, dtype=np.int32)
+        # A batch of one: only batches are encoded without holding the GIL.
+        encoded = self._tokenizer.encode_batch([text], add_special_tokens=False)[0]
+        return np.array(encoded.ids, dtype=np.int32)
 
 
 class GgufTokenizer:
