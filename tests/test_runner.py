@@ -55,7 +55,14 @@ def run(folder: Path, inputs: Inputs, root: Path | None = None, **changes: Any) 
 
 
 def request(inputs: Inputs, **changes: Any) -> dict[str, Any]:
-    fields = {"tokens": str(inputs.tokens), "static": None, "n_ctx": 64, "n_draft": 3, "timing": "section", "options": {}}
+    fields = {
+        "tokens": str(inputs.tokens),
+        "static": None,
+        "n_ctx": 64,
+        "n_draft": 3,
+        "timing": "section",
+        "options": {},
+    }
     return {**fields, **changes}
 
 
@@ -78,7 +85,11 @@ def test_repeats_are_outermost_and_the_order_comes_from_the_seed(inputs: Inputs)
 def test_further_passes_and_warm_ups_are_runs_of_their_own(inputs: Inputs) -> None:
     experiment = small_experiment(repeats=2, chunk_repeats=1, histogram_repeats=3, warmup=1, sizes_mb=[0])
     jobs = [job for job in small_plan(experiment, inputs) if job.spec.size_mb == 0]
-    kinds = sorted((job.spec.timing, job.spec.warmup, job.spec.repeat) for job in jobs if job.spec.variant == "sorted_vectors")
+    kinds = sorted(
+        (job.spec.timing, job.spec.warmup, job.spec.repeat)
+        for job in jobs
+        if job.spec.variant == "sorted_vectors"
+    )
     assert kinds == [
         ("chunk", False, 0),
         ("histogram", False, 0),
@@ -100,7 +111,14 @@ def test_every_key_of_the_spec_but_labels_and_order_changes_the_key(inputs: Inpu
     same = {"order": 99, "corpus": spec.corpus.model_copy(update={"label": "renamed"})}
     for name, value in same.items():
         assert spec.model_copy(update={name: value}).key == spec.key
-    changes = {"n_draft": 4, "seed": 5, "repeat": 7, "module_sha256": "0" * 64, "cpu": 1, "axes": {"hash": "x"}}
+    changes = {
+        "n_draft": 4,
+        "seed": 5,
+        "repeat": 7,
+        "module_sha256": "0" * 64,
+        "cpu": 1,
+        "axes": {"hash": "x"},
+    }
     for name, value in changes.items():
         assert spec.model_copy(update={name: value}).key != spec.key, name
 
@@ -123,7 +141,13 @@ def test_memory_figures_are_the_workers_own(inputs: Inputs) -> None:
     del hoard
     assert answer is not None
     assert answer["rss_source"] == "VmHWM" or sys.platform != "linux"
-    assert 0 < answer["baseline_rss_bytes"] <= answer["loaded_rss_bytes"] <= answer["peak_rss_bytes"] < 120_000_000
+    assert (
+        0
+        < answer["baseline_rss_bytes"]
+        <= answer["loaded_rss_bytes"]
+        <= answer["peak_rss_bytes"]
+        < 120_000_000
+    )
     assert answer["page_faults"]["minor"] > 0
 
 
@@ -203,7 +227,9 @@ def test_a_failed_run_is_recorded_and_the_others_go_on(
 ) -> None:
     root = variant_root(tmp_path / "native", name)
     names = ["reference_access", name, "sorted_vectors"]
-    code, watcher = run(tmp_path / "results", inputs, root, variants=names, repeats=1, sizes_mb=[0], **changes)
+    code, watcher = run(
+        tmp_path / "results", inputs, root, variants=names, repeats=1, sizes_mb=[0], **changes
+    )
     assert code == ExitCode.RUN_FAILED
     records = load_records(tmp_path / "results" / "runs")
     assert len(records) == len(watcher.ran) == 6
@@ -211,7 +237,9 @@ def test_a_failed_run_is_recorded_and_the_others_go_on(
     assert {record.spec.variant for record in failed} == {name}
     assert {record.failure.reason for record in failed if record.failure} == {reason}
     # A failed run is tried again, a finished one is not.
-    code, watcher = run(tmp_path / "results", inputs, root, variants=names, repeats=1, sizes_mb=[0], **changes)
+    code, watcher = run(
+        tmp_path / "results", inputs, root, variants=names, repeats=1, sizes_mb=[0], **changes
+    )
     assert {job.spec.variant for job in watcher.ran} == {name}
     assert code == ExitCode.RUN_FAILED
 
@@ -239,7 +267,9 @@ def test_a_class_of_one_is_unchecked(tmp_path: Path, inputs: Inputs) -> None:
     assert {record.draft_check for record in load_records(tmp_path / "runs")} == {"unchecked"}
 
 
-def test_a_full_disk_is_one_line_and_keeps_what_is_there(tmp_path: Path, inputs: Inputs, monkeypatch: Any) -> None:
+def test_a_full_disk_is_one_line_and_keeps_what_is_there(
+    tmp_path: Path, inputs: Inputs, monkeypatch: Any
+) -> None:
     run(tmp_path, inputs, repeats=1)
     kept = {path.name for path in (tmp_path / "runs").iterdir()}
 
@@ -268,10 +298,15 @@ def test_a_record_of_a_newer_version_is_refused(tmp_path: Path, inputs: Inputs) 
 def test_a_second_runner_is_refused_by_lock_and_pid(tmp_path: Path) -> None:
     code = "import sys, time; from pathlib import Path; from harness.runner import results_lock\n"
     code += "with results_lock(Path(sys.argv[1])): print('held', flush=True); time.sleep(60)"
-    with subprocess.Popen([sys.executable, "-c", code, str(tmp_path)], stdout=subprocess.PIPE, text=True) as holder:
+    with subprocess.Popen(
+        [sys.executable, "-c", code, str(tmp_path)], stdout=subprocess.PIPE, text=True
+    ) as holder:
         assert holder.stdout is not None
         assert holder.stdout.readline() == "held\n"
-        with pytest.raises(InputError, match=rf"\.lock: another runner \(pid {holder.pid}\)"), results_lock(tmp_path):
+        with (
+            pytest.raises(InputError, match=rf"\.lock: another runner \(pid {holder.pid}\)"),
+            results_lock(tmp_path),
+        ):
             pass
         holder.kill()
         holder.wait()
@@ -291,7 +326,9 @@ def test_a_stale_lock_file_is_taken_over(tmp_path: Path) -> None:
 def start(folder: Path, names: str, root: Path | None = None, **variables: str) -> subprocess.Popen[str]:
     arguments = [sys.executable, str(SCRIPT), str(folder), names, *([str(root)] if root else [])]
     variables = {**os.environ, **variables}
-    return subprocess.Popen(arguments, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=variables)
+    return subprocess.Popen(
+        arguments, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=variables
+    )
 
 
 def wait_for_worker(runner: subprocess.Popen[str]) -> psutil.Process:
@@ -337,7 +374,7 @@ def test_interrupt_kills_the_worker_and_keeps_what_is_done(tmp_path: Path) -> No
 
 
 def run_in_fork(experiment: Experiment, jobs: list[Job], folder: Path) -> int:
-    """A runner in a child of this process: no start of Python, so that the kills hit the running, not the start."""
+    """A runner in a child of this process: the kills hit its work, not Python's start."""
     pid = os.fork()
     if pid == 0:
         with contextlib.suppress(BaseException):
@@ -346,7 +383,9 @@ def run_in_fork(experiment: Experiment, jobs: list[Job], folder: Path) -> int:
     return pid
 
 
-def test_killed_at_random_moments_the_runner_resumes_to_the_same_records(tmp_path: Path, inputs: Inputs) -> None:
+def test_killed_at_random_moments_the_runner_resumes_to_the_same_records(
+    tmp_path: Path, inputs: Inputs
+) -> None:
     names = ["reference_access", "copying_map", "sorted_vectors"]
     experiment = small_experiment(variants=names, repeats=max(4, KILLS_TOTAL // 6))
     jobs = small_plan(experiment, inputs)
@@ -397,10 +436,20 @@ def test_the_process_ends_when_its_parent_was_gone_before_the_guard(inputs: Inpu
     variant = find("sorted_vectors")
     worker = Path(sys.modules["harness.launch"].__file__ or "").with_name("worker.py")
     line = json.dumps(
-        {**request(inputs), "action": "replay", "name": variant.name, "module": str(variant.module), "parent_pid": 1}
+        {
+            **request(inputs),
+            "action": "replay",
+            "name": variant.name,
+            "module": str(variant.module),
+            "parent_pid": 1,
+        }
     )
     done = subprocess.run(
-        [sys.executable, "-I", "-S", str(worker)], input=line + "\n", capture_output=True, text=True, check=False
+        [sys.executable, "-I", "-S", str(worker)],
+        input=line + "\n",
+        capture_output=True,
+        text=True,
+        check=False,
     )
     assert done.returncode == 1
     assert done.stdout == ""
