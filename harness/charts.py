@@ -15,6 +15,7 @@ from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, NullFormatter, NullLocator
 
+from harness.records import RunSpec
 from harness.stats import Results, RunRow, run_rows
 
 mpl.use("Agg")
@@ -398,8 +399,13 @@ def caption(results: Results) -> list[str]:
         f"{machine.get('cpu_model')}, {machine.get('cpu_logical_total')} cores{memory}, "
         f"{machine.get('system')} {machine.get('kernel')}  ·  {build}  ·  commit {', '.join(commits)}{dirty}",
         f"corpus: {corpus} ({', '.join(kinds) or 'none'})  ·  replayed: {replayed}  ·  {first.tokenizer.name}"
-        f"  ·  n_ctx {first.n_ctx}, n_draft {first.n_draft}  ·  experiment {experiment.get('name')}",
+        f"  ·  {_settings(specs)}  ·  experiment {experiment.get('name')}",
     ]
+
+
+def _settings(specs: Sequence[RunSpec]) -> str:
+    values = {name: sorted({getattr(spec, name) for spec in specs}) for name in ("n_ctx", "n_draft")}
+    return ", ".join(f"{name} {'/'.join(map(str, found))}" for name, found in values.items())
 
 
 def absences(results: Results) -> list[str]:

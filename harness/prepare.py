@@ -88,10 +88,11 @@ class Preparation:
     def inputs(self, variants: Sequence[Variant]) -> Inputs:
         """Everything, for these variants' formats."""
         text, tokens = self.replayed()
-        if tokens.n_tokens <= self.experiment.n_ctx:
+        n_ctx = max(self.experiment.n_ctx)
+        if tokens.n_tokens <= n_ctx:
             self.note(
                 f"{text.label}: {tokens.n_tokens} tokens are not more than one chunk of "
-                f"{self.experiment.n_ctx}: nothing will be replayed, latencies will be null; replay a longer text or lower n_ctx"
+                f"{n_ctx}: nothing will be replayed, latencies will be null; replay a longer text or lower n_ctx"
             )
         sizes = []
         if 0 in self.experiment.sizes_mb:

@@ -15,7 +15,7 @@ from typing import Any
 
 from harness.errors import InputError
 from harness.manifests import write_atomic
-from harness.records import RunRecord, load_json, load_records
+from harness.records import RunRecord, load_json, load_records, varying_settings
 
 EXPERIMENT_SCHEMA = 1
 NS_PER_US = 1e3
@@ -357,6 +357,8 @@ def load_results(folder: Path) -> Results:
 
 def run_rows(records: Iterable[RunRecord]) -> list[RunRow]:
     """One row per finished run and metric, sorted; failed runs and warm-ups have none."""
+    records = list(records)
+    settings = varying_settings(records)
     rows = []
     for record in records:
         if record.status != "ok" or record.spec.warmup or record.measured is None:
@@ -366,7 +368,7 @@ def run_rows(records: Iterable[RunRecord]) -> list[RunRow]:
             note = metric.absent if value is None else ""
             rows.append(
                 RunRow(
-                    spec.variant_label,
+                    spec.label(settings),
                     spec.size_mb,
                     spec.repeat,
                     spec.timing,
