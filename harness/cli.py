@@ -560,12 +560,14 @@ def stats(
     folder: Annotated[Path, typer.Argument(metavar="RESULTS", help="results/<machine>/<experiment>")],
     json_: JsonOption = False,
 ) -> None:
-    """Write runs.csv and summary.csv from a results folder's records."""
+    """Write runs.csv and summary.csv from a results folder's records, and print the figures."""
     _stats(folder, json_)
 
 
 def _stats(folder: Path, json_: bool) -> None:
     from dataclasses import asdict
+
+    from harness.stats_table import as_text, tables
 
     from harness.stats import failures, load_results, write_csv_files
 
@@ -580,6 +582,8 @@ def _stats(folder: Path, json_: bool) -> None:
     _note(f"{folder / 'runs.csv'}, {folder / 'summary.csv'}")
     if json_:
         print_json([asdict(row) for row in summary])
+        return
+    print("\n\n".join(as_text(table) for table in tables(summary)))
 
 
 @app.command()

@@ -10,7 +10,7 @@ import random
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, Protocol
 
@@ -43,12 +43,16 @@ Timing = Literal["section", "chunk", "histogram"]
 
 @dataclass(frozen=True)
 class StaticFile:
-    """A static cache file; `convert_ns`: the time a variant took to make it from llama.cpp's, if one did."""
+    """A static cache file; `convert_ns`: the time a variant took to make it from llama.cpp's, if one did.
+
+    `statistics`: what its builder counted (n_bigrams, n_pairs, single_share, at_most_100_share, largest).
+    """
 
     path: Path
     sha256: str
     format: str
     convert_ns: int | None
+    statistics: dict[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -395,6 +399,11 @@ def experiment_summary(
             for name in sorted(
                 variants, key=lambda name: (variants[name].rung is None, variants[name].rung, name)
             )
+        },
+        "corpus_statistics": {
+            f"{job.spec.size_mb:g}": job.static.statistics
+            for job in sorted(jobs, key=lambda job: job.spec.size_mb)
+            if job.static is not None and job.static.statistics
         },
         "keys": [job.spec.key for job in jobs],
     }
