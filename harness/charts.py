@@ -22,7 +22,7 @@ mpl.use("Agg")
 
 SIZE_INCHES = (9.6, 6.0)
 PNG_DPI = 150
-_RC: dict[Any, Any] = {
+RC: dict[Any, Any] = {
     "svg.hashsalt": "draft-ladder",  # without it every SVG has new ids
     "svg.fonttype": "path",
     "font.family": "DejaVu Sans",
@@ -113,7 +113,7 @@ def write_charts(results: Results, folder: Path) -> list[Path]:
         series = collect(chart, rows, results.variants)
         if not series:
             continue
-        with mpl.rc_context(_RC):
+        with mpl.rc_context(RC):
             figure = draw(chart, series, results)
             for suffix, options in (("svg", {"metadata": {"Date": None}}), ("png", {"dpi": PNG_DPI})):
                 path = folder / f"{chart.name}.{suffix}"

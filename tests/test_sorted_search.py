@@ -20,7 +20,7 @@ pytestmark = pytest.mark.skipif(
 def test_the_search_has_one_loop_and_no_branch_on_what_it_reads(compiler: str) -> None:
     found = examine(compiler, FLAGS)
     assert found.backward_branches == 1
-    assert found.conditional_branches == 2  # is there anything to search; is there another round
+    assert found.conditional_branches <= 2  # is there anything to search; is there another round
     if "clang" not in found.compiler:
         assert found.conditional_moves == 1
     assert found.rounds_of_eight == 3
