@@ -1,4 +1,4 @@
-"""One variant against the one it changes: measured in turn, a ratio with its spread, a chart and a sentence."""
+"""One variant against the one it changes: measured in turn, ratios with their spread, a chart, a sentence."""
 
 from __future__ import annotations
 
@@ -166,7 +166,9 @@ def _draw(found: Sequence[Ratio], metrics: list[str], results: Results, names: t
         _draw_panel(axes, [one for one in found if one.metric == metric], color)
         axes.set_title(METRICS[metric], fontsize=9)
     drawing.text(left, 0.93, f"{names[0]}: times better than {names[1]}", fontsize=12, fontweight="bold")
-    lines = [f"above 1 is better; bars from lowest to highest ratio of single runs  ·  {_change(results, names)}"]
+    lines = [
+        f"above 1 is better; bars from lowest to highest ratio of single runs  ·  {_change(results, names)}"
+    ]
     for index, line in enumerate([*lines, *caption(results)]):
         drawing.text(0.01, 0.12 - 0.035 * index, line, fontsize=6, color="#555555")
     return drawing

@@ -1,4 +1,4 @@
-"""The article's claims against our records: our figure, a verdict by the rule, and why where it does not hold.
+"""The article's claims against our records: our figure, a verdict by the rule, and why where it fails.
 
 The claims file states the rule at its head. A pure function of results folders: what no record shows is
 `not measured`.
@@ -270,7 +270,8 @@ def verdict_of(claim: Claim, low: float, median: float, high: float) -> Verdict:
 
 
 def _judge_ratio(claim: Claim, evidence: Evidence) -> Judged:
-    assert claim.variant is not None and claim.versus is not None
+    assert claim.variant is not None
+    assert claim.versus is not None
     sizes = evidence.sizes() if claim.size_mb is None else [claim.size_mb]
     figures: dict[str, float] = {}
     absolute: tuple[float, float] | None = None
@@ -377,7 +378,8 @@ def _judge_acceptance(claim: Claim, evidence: Evidence) -> Judged:
 
 def _judge_size(claim: Claim, evidence: Evidence) -> Judged:
     """Sizes depend on the tokenizer: bytes per pair is the measure, and the file beside the memory."""
-    assert claim.variant is not None and claim.size_mb is not None
+    assert claim.variant is not None
+    assert claim.size_mb is not None
     memory = evidence.value(claim.variant, claim.size_mb, "static_mb")
     file = evidence.value(claim.variant, claim.size_mb, "static_file_mb")
     counted = evidence.statistics(claim.size_mb)
@@ -443,5 +445,3 @@ def as_markdown(claims: ClaimsFile, judged: Sequence[Judged], folders: Sequence[
     ]
     lines += [f"- **{name}**: {why}" for name, why in explanations(judged)]
     return "\n".join(lines) + "\n"
-
-

@@ -13,9 +13,7 @@ from harness.errors import ExitCode, InputError
 ResultsArguments = Annotated[
     list[Path], typer.Argument(metavar="RESULTS...", help="results/<machine>/<experiment>, one or more.")
 ]
-ResultsArgument = Annotated[
-    Path, typer.Argument(metavar="RESULTS", help="results/<machine>/<experiment>")
-]
+ResultsArgument = Annotated[Path, typer.Argument(metavar="RESULTS", help="results/<machine>/<experiment>")]
 CLAIMS = Path("configs/claims/article.toml")
 
 
@@ -56,7 +54,7 @@ def ablate(
     experiment = experiment_for(base, chosen)
     folder, code = from_, ExitCode.OK
     if folder is None:
-        code, folder = cli.run_to_folder(experiment, overrides, text, cache, results, machine)
+        code, folder = cli.measure(experiment, overrides, text, cache, results, machine)
     assert chosen.versus is not None
     names = (chosen.name, chosen.versus)
     found = load_results(folder)
@@ -167,7 +165,8 @@ def export(
 
 def instructions(
     variant: Annotated[
-        list[str] | None, typer.Argument(metavar="[VARIANT]...", help="Default: the rungs and what goes beyond.")
+        list[str] | None,
+        typer.Argument(metavar="[VARIANT]...", help="Default: the rungs and what goes beyond."),
     ] = None,
     record: Annotated[
         bool, typer.Option("--record", help="Put the counts into tests/instructions.json.")
@@ -194,7 +193,10 @@ def instructions(
     if json_:
         cli.print_json({"key": key, "counts": {name: asdict(found) for name, found in counts.items()}})
     else:
-        print(f"{'variant':20} {'draft':>10} {'update':>10} {'merge':>10}  instructions per drafted token, {key}")
+        print(
+            f"{'variant':20} {'draft':>10} {'update':>10} {'merge':>10}  "
+            f"instructions per drafted token, {key}"
+        )
         for name, found in counts.items():
             print(f"{name:20} {found.draft:10.1f} {found.update:10.1f} {found.end_chunk:10.1f}")
     if record:
@@ -234,11 +236,13 @@ def _base_counts(base: str | None, variants: list[str]) -> dict[str, Any]:
 def rounds(
     record: Annotated[
         Path | None,
-        typer.Option("--record", metavar="RESULTS", help="Put the finding beside these records, for `claims`."),
+        typer.Option(
+            "--record", metavar="RESULTS", help="Put the finding beside these records, for `claims`."
+        ),
     ] = None,
     json_: cli.JsonOption = False,
 ) -> None:
-    """Disassemble the search of sorted lists: one loop, no branch on what it reads, three rounds for eight."""
+    """Disassemble the search of sorted lists: one loop, no branch on what it reads, eight take three rounds."""
     from harness.launch import demand
     from harness.rounds import as_dict, compilers, examine, write
     from harness.variants import find
@@ -254,7 +258,7 @@ def rounds(
         return
     for one in found:
         print(
-            f"{one.compiler}: {one.rounds_of_eight} rounds for eight entries, {one.backward_branches} backward "
-            f"branch, {one.conditional_branches} conditional, {one.conditional_moves} conditional move"
+            f"{one.compiler}: {one.rounds_of_eight} rounds for eight entries, "
+            f"{one.backward_branches} backward branch, {one.conditional_branches} conditional, {one.conditional_moves} conditional move"
             f"{'' if one.fixed else ': NOT fixed'}; std::lower_bound: {one.lower_bound}"
         )

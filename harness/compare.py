@@ -21,7 +21,15 @@ from harness.stats import Results, SummaryRow, load_results, run_rows, summarize
 from harness.stats_table import TextTable, figure
 
 # Lower is better in all of these, so that the ratio reads alike: A over B, above 1 where B is better.
-COMPARED = ("draft_latency_us", "draft_us", "update_us", "merge_us", "load_time_s", "peak_rss_mb", "static_mb")
+COMPARED = (
+    "draft_latency_us",
+    "draft_us",
+    "update_us",
+    "merge_us",
+    "load_time_s",
+    "peak_rss_mb",
+    "static_mb",
+)
 MACHINE_KEYS = ("cpu_model", "cpu_logical_total", "ram_bytes", "system")
 
 
@@ -53,13 +61,15 @@ class Comparison:
 
 @contextmanager
 def opened(name: str) -> Iterator[Results]:
-    """The results that `name` means: a folder, or REV:FOLDER for the folder in a commit of this repository."""
+    """The results that `name` means: a folder, or REV:FOLDER for the folder in a commit."""
     revision, colon, path = name.partition(":")
     if not colon or Path(name).exists():
         yield load_results(Path(name))
         return
     with tempfile.TemporaryDirectory(prefix="ladder-") as folder:
-        archive = subprocess.run(["git", "archive", "--format=tar", revision, "--", path], capture_output=True)
+        archive = subprocess.run(
+            ["git", "archive", "--format=tar", revision, "--", path], capture_output=True
+        )
         if archive.returncode != 0:
             problem = " ".join(archive.stderr.decode(errors="replace").split()) or "git archive failed"
             raise InputError(name, problem, "give FOLDER or REV:FOLDER as `git archive REV FOLDER` takes it")
@@ -79,9 +89,7 @@ def compare(a: Results, b: Results, *, force: bool = False) -> Comparison:
         )
     rows_a, rows_b = _by_cell(a), _by_cell(b)
     cells = [
-        cell
-        for key in rows_a
-        if key in rows_b and (cell := _cell(rows_a[key], rows_b[key])) is not None
+        cell for key in rows_a if key in rows_b and (cell := _cell(rows_a[key], rows_b[key])) is not None
     ]
     names_a, names_b = ({f"{key[0]} at {key[1]:g} MB" for key in rows} for rows in (rows_a, rows_b))
     return Comparison(cells, differences, sorted(names_a - names_b), sorted(names_b - names_a))
@@ -105,7 +113,9 @@ def unlikeness(a: Results, b: Results) -> list[str]:
     sizes = sorted(set(corpora_a) & set(corpora_b))
     unlike = [f"{size:g}" for size in sizes if corpora_a[size] != corpora_b[size]]
     if unlike:
-        found.append(f"the corpus of {', '.join(unlike)} MB is another text or came through another tokenizer")
+        found.append(
+            f"the corpus of {', '.join(unlike)} MB is another text or came through another tokenizer"
+        )
     return found
 
 
@@ -133,7 +143,9 @@ def _cell(a: SummaryRow, b: SummaryRow) -> Cell | None:
     figures = (a.median, b.median, a.min, a.max, b.min, b.max)
     if any(value is None for value in figures) or not b.median:
         return None
-    a_median, b_median, a_low, a_high, b_low, b_high = (float(value) for value in figures if value is not None)
+    a_median, b_median, a_low, a_high, b_low, b_high = (
+        float(value) for value in figures if value is not None
+    )
     return Cell(
         a.variant,
         a.size_mb,

@@ -16,7 +16,15 @@ from harness.stats import Results, metric_values
 PYPERF_VERSION = "1.0"
 # Metric -> pyperf's unit and what makes ours it.
 UNITS: dict[str, tuple[str, float]] = {"us": ("second", 1e-6), "s": ("second", 1.0), "MB": ("byte", 1e6)}
-EXPORTED = ("draft_latency_us", "draft_us", "update_us", "merge_us", "load_time_s", "peak_rss_mb", "static_mb")
+EXPORTED = (
+    "draft_latency_us",
+    "draft_us",
+    "update_us",
+    "merge_us",
+    "load_time_s",
+    "peak_rss_mb",
+    "static_mb",
+)
 
 
 def pyperf_suite(results: Results, metrics: Iterable[str] = EXPORTED) -> dict[str, Any]:
@@ -69,9 +77,7 @@ def _metadata(results: Results) -> dict[str, Any]:
         "platform": f"{machine.get('system')} {machine.get('kernel')}",
         "python_version": machine.get("python"),
         "experiment": results.experiment.get("name"),
-        "commit_id": next(
-            (str(record.environment.get("git_commit")) for record in results.records), None
-        ),
+        "commit_id": next((str(record.environment.get("git_commit")) for record in results.records), None),
     }
     return {name: value for name, value in fields.items() if value is not None}
 

@@ -131,7 +131,9 @@ def default_variants(source: Path = ROOT) -> list[str]:
     return [name for _, name in sorted(found)]
 
 
-def build(source: Path, folder: Path, variants: Sequence[str], compiler: str | None = None) -> dict[str, Path]:
+def build(
+    source: Path, folder: Path, variants: Sequence[str], compiler: str | None = None
+) -> dict[str, Path]:
     """The replay programs of these variants. InputError names what could not be built."""
     if not (source / "variants/common/replay_program.hpp").is_file():
         raise InputError(source, "has no replay programs", "name a later commit as base")
@@ -286,17 +288,21 @@ def count_all(
 
 def key_of(build_folder: Path) -> str:
     """Compiler, its version, C library: `GNU 12.2.0, glibc 2.36, x86_64`."""
-    found = {}
+    found: dict[str, str] = {}
     for file in build_folder.glob("CMakeFiles/*/CMakeCXXCompiler.cmake"):
         found.update(re.findall(r'set\((CMAKE_CXX_COMPILER_(?:ID|VERSION)) "([^"]*)"\)', file.read_text()))
-    compiler = f"{found.get('CMAKE_CXX_COMPILER_ID', 'unknown')} {found.get('CMAKE_CXX_COMPILER_VERSION', '')}"
+    compiler = (
+        f"{found.get('CMAKE_CXX_COMPILER_ID', 'unknown')} {found.get('CMAKE_CXX_COMPILER_VERSION', '')}"
+    )
     return ", ".join((compiler.strip(), " ".join(platform.libc_ver()).strip(), platform.machine()))
 
 
 # --- compare -----------------------------------------------------------------------------------------------
 
 
-def growths(before: dict[str, Counts], after: dict[str, Counts], tolerance: float = TOLERANCE) -> list[Growth]:
+def growths(
+    before: dict[str, Counts], after: dict[str, Counts], tolerance: float = TOLERANCE
+) -> list[Growth]:
     """Every phase of every variant that takes more instructions than before, beyond the tolerance."""
     found = []
     for variant, now in after.items():
@@ -320,7 +326,9 @@ def load_figures(path: Path = FIGURES) -> dict[str, dict[str, Counts]]:
         return {}
     content = json.loads(path.read_text())
     if content.get("schema") != SCHEMA:
-        raise InputError(path, f"schema {content.get('schema')!r} is not {SCHEMA}", "count again with --record")
+        raise InputError(
+            path, f"schema {content.get('schema')!r} is not {SCHEMA}", "count again with --record"
+        )
     return {
         key: {variant: Counts(**counts) for variant, counts in variants.items()}
         for key, variants in content["figures"].items()
@@ -329,7 +337,9 @@ def load_figures(path: Path = FIGURES) -> dict[str, dict[str, Counts]]:
 
 def save_figures(key: str, counts: dict[str, Counts], path: Path = FIGURES) -> None:
     """Put the counts under their key."""
-    figures = {name: {v: asdict(c) for v, c in variants.items()} for name, variants in load_figures(path).items()}
+    figures = {
+        name: {v: asdict(c) for v, c in variants.items()} for name, variants in load_figures(path).items()
+    }
     figures[key] = {**figures.get(key, {}), **{variant: asdict(found) for variant, found in counts.items()}}
     content: dict[str, Any] = {"schema": SCHEMA, "n_ctx": N_CTX, "n_draft": N_DRAFT, "figures": figures}
     write_atomic(path, (json.dumps(_rounded(content), allow_nan=False, indent=1) + "\n").encode())

@@ -94,7 +94,8 @@ class Preparation:
         if tokens.n_tokens <= n_ctx:
             self.note(
                 f"{text.label}: {tokens.n_tokens} tokens are not more than one chunk of "
-                f"{n_ctx}: nothing will be replayed, latencies will be null; replay a longer text or lower n_ctx"
+                f"{n_ctx}: nothing will be replayed and latencies will be null; "
+                "replay a longer text or lower n_ctx"
             )
         sizes = []
         if 0 in self.experiment.sizes_mb:

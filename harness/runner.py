@@ -181,7 +181,7 @@ def axis_values(axes: dict[str, list[str]], variant: Variant) -> list[dict[str, 
 
 
 def check_axes(axes: dict[str, list[str]], variants: Sequence[Variant]) -> None:
-    """Every variant must have every axis and allow every value: what is asked for is never left out silently."""
+    """Every variant must have every axis and allow every value: nothing asked for is left out silently."""
     for axis, values in axes.items():
         for variant in variants:
             if axis not in variant.axes:

@@ -153,6 +153,23 @@ def test_ctrl_c_ends_the_work_and_leaves_nothing(tmp_path: Path) -> None:
     assert [entry.name for entry in tmp_path.iterdir()] == ["t.tok"]
 
 
+def test_ctrl_c_ends_freezing_and_leaves_nothing(builder: Any, tmp_path: Path) -> None:
+    (tmp_path / "t.tok").write_bytes(np.arange(4_000_000, dtype="<i4").tobytes())
+    builder.build_static(str(tmp_path / "t.tok"), str(tmp_path / "c.bin"))
+    program = (
+        "import sys; from harness import native; native.builder(); print('ready', flush=True)\n"
+        "native.builder().freeze(sys.argv[1], sys.argv[2])"
+    )
+    command = [sys.executable, "-c", program, str(tmp_path / "c.bin"), str(tmp_path / "c.frozen")]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        process.stdout.readline()
+        process.send_signal(signal.SIGINT)
+        _, errors = process.communicate(timeout=60)
+    assert "KeyboardInterrupt" in errors
+    assert sorted(entry.name for entry in tmp_path.iterdir()) == ["c.bin", "t.tok"]
+
+
 def test_other_python_threads_run_while_it_counts(builder: Any) -> None:
     tokens = np.random.default_rng(2).integers(0, 50_000, 3_000_000).astype("<i4").tobytes()
     worker = threading.Thread(target=builder.count_tokens, args=(tokens[: 4 * 200_000],))
