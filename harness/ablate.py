@@ -13,7 +13,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, NullLocator
 
-from harness.charts import PNG_DPI, RC, caption, horizontal_places
+from harness.charts import RC, caption, horizontal_places, save
 from harness.config import Experiment
 from harness.errors import InputError
 from harness.stats import Results, SummaryRow, run_rows, summarize
@@ -146,14 +146,8 @@ def write_chart(found: Sequence[Ratio], results: Results, names: tuple[str, str]
     """The ratios and their spread over the sizes, a panel per metric; SVG and PNG."""
     folder.mkdir(parents=True, exist_ok=True)
     metrics = [metric for metric in METRICS if any(one.metric == metric for one in found)]
-    written = []
     with mpl.rc_context(RC):
-        drawing = _draw(found, metrics, results, names)
-        for suffix, options in (("svg", {"metadata": {"Date": None}}), ("png", {"dpi": PNG_DPI})):
-            path = folder / f"{names[0]}.{suffix}"
-            drawing.savefig(path, format=suffix, **options)
-            written.append(path)
-    return written
+        return save(_draw(found, metrics, results, names), folder, names[0])
 
 
 def _draw(found: Sequence[Ratio], metrics: list[str], results: Results, names: tuple[str, str]) -> Figure:

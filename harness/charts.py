@@ -106,19 +106,29 @@ class Series:
 
 def write_charts(results: Results, folder: Path) -> list[Path]:
     """Draw every chart that has data into `folder`; the files written."""
+    from harness.position_chart import draw_positions
+
     folder.mkdir(parents=True, exist_ok=True)
     rows = run_rows(results.records)
     written = []
-    for chart in CHARTS:
-        series = collect(chart, rows, results.variants)
-        if not series:
-            continue
-        with mpl.rc_context(RC):
-            figure = draw(chart, series, results)
-            for suffix, options in (("svg", {"metadata": {"Date": None}}), ("png", {"dpi": PNG_DPI})):
-                path = folder / f"{chart.name}.{suffix}"
-                figure.savefig(path, format=suffix, **options)
-                written.append(path)
+    with mpl.rc_context(RC):
+        for chart in CHARTS:
+            series = collect(chart, rows, results.variants)
+            if series:
+                written += save(draw(chart, series, results), folder, chart.name)
+        positions = draw_positions(results)
+        if positions is not None:
+            written += save(positions, folder, "acceptance_by_place")
+    return written
+
+
+def save(figure: Figure, folder: Path, name: str) -> list[Path]:
+    """The figure as SVG and PNG, without a date."""
+    written = []
+    for suffix, options in (("svg", {"metadata": {"Date": None}}), ("png", {"dpi": PNG_DPI})):
+        path = folder / f"{name}.{suffix}"
+        figure.savefig(path, format=suffix, **options)
+        written.append(path)
     return written
 
 
