@@ -23,7 +23,7 @@ from rich.progress import (
 from rich.table import Table
 
 from harness import environment
-from harness.config import load_experiment
+from harness.config import Experiment, load_experiment
 from harness.errors import ExitCode, InputError, LadderError
 from harness.launch import demand
 from harness.manifests import Progress as StageProgress
@@ -71,6 +71,9 @@ RESULTS, PLOTS = Path("results"), Path("plots")
 
 def main() -> None:
     """Entry point: turns every foreseen error into one line and its exit code."""
+    from harness.cli_evidence import register
+
+    register(app)
     signal.signal(signal.SIGTERM, _terminate)
     try:
         code = app(standalone_mode=False)
@@ -102,9 +105,14 @@ def _usage_error(error: Exception) -> int:
     return int(getattr(error, "exit_code", ExitCode.USAGE))
 
 
+def json_text(content: Any) -> str:
+    """Strict JSON."""
+    return json.dumps(content, allow_nan=False, indent=1)
+
+
 def print_json(content: Any) -> None:
     """Strict JSON on stdout."""
-    print(json.dumps(content, allow_nan=False, indent=1))
+    print(json_text(content))
 
 
 # --- progress ----------------------------------------------------------------------------------------------
@@ -346,9 +354,24 @@ def _run(
     dry_run: bool,
     json_: bool,
 ) -> ExitCode:
+    experiment, overrides = load_experiment(config, set_ or [])
+    return measure(experiment, overrides, text, cache, results, machine, force, dry_run, json_)[0]
+
+
+def measure(
+    experiment: Experiment,
+    overrides: dict[str, Any],
+    text: Path | None,
+    cache: Path | None,
+    results: Path,
+    machine: str | None,
+    force: bool = False,
+    dry_run: bool = False,
+    json_: bool = False,
+) -> tuple[ExitCode, Path]:
+    """Prepare and run an experiment with its progress on stderr; the exit code and the results folder."""
     from harness.prepare import Preparation
 
-    experiment, overrides = load_experiment(config, set_ or [])
     variants = [find(name) for name in experiment.variants]
     check_axes(experiment.axes, variants)
     folder = results / (machine or environment.machine_slug()) / experiment.name
@@ -356,18 +379,18 @@ def _run(
         stderr.print(f"warning: {line}", style="yellow", markup=False)
     with stage_display() as display:
         preparation = Preparation(
-            experiment, cache_dir(cache), text_dir=text, note=_note, progress=Stages(display)
+            experiment, cache_dir(cache), text_dir=text, note=note, progress=Stages(display)
         )
         inputs = preparation.inputs(variants)
     jobs = plan(experiment, inputs, variants)
     if dry_run:
         _print_plan(jobs, folder, force, json_)
-        return ExitCode.OK
+        return ExitCode.OK, folder
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     with Progress(*columns, console=stderr, transient=True) as bar:
         observer = RunDisplay(bar)
         code = run_experiment(experiment, jobs, folder, observer, overrides=overrides, force=force)
-    _note(f"{len(jobs)} runs, {observer.skipped_total} of them measured before, in {folder}")
+    note(f"{len(jobs)} runs, {observer.skipped_total} of them measured before, in {folder}")
     if json_:
         print_json(
             {
@@ -377,10 +400,11 @@ def _run(
                 "exit_code": code,
             }
         )
-    return code
+    return code, folder
 
 
-def _note(line: str) -> None:
+def note(line: str) -> None:
+    """A line on stderr."""
     stderr.print(line, markup=False)
 
 
@@ -457,7 +481,7 @@ def corpus(
     with stage_display() as display:
         resolved = resolve_source(config, where)
         if resolved.note:
-            _note(resolved.note)
+            note(resolved.note)
         made = build_corpus(resolved, size_mb, where, Stages(display), clip=clip)
         text = replay_text(resolved, where, Stages(display))
     _print_artifacts({"corpus": asdict(made), "replay": asdict(text)}, json_)
@@ -491,7 +515,7 @@ def tokens(
             cache_dir(cache),
             jobs=jobs,
             progress=Stages(display),
-            report=_note,
+            report=note,
         )
     content = asdict(made)
     if out is not None:
@@ -568,7 +592,7 @@ def stats(
     machine: MachineOption = None,
     json_: JsonOption = False,
 ) -> None:
-    """Write runs.csv and summary.csv from a results folder's records."""
+    """Write runs.csv and summary.csv from a results folder's records, and print the figures."""
     _stats(_results_folder(target, results, machine), json_)
 
 
@@ -583,18 +607,21 @@ def _stats(folder: Path, json_: bool) -> None:
     from dataclasses import asdict
 
     from harness.stats import failures, load_results, write_csv_files
+    from harness.stats_table import as_text, tables
 
     results = load_results(folder)
     _, summary = write_csv_files(results)
     for line in failures(results.records):
         stderr.print(f"failed, left out: {line}", style="red", markup=False)
     if results.missing_total:
-        _note(f"unfinished: {results.missing_total} runs are still to be made")
+        note(f"unfinished: {results.missing_total} runs are still to be made")
     if results.superseded_total:
-        _note(f"{results.superseded_total} records of earlier settings or builds are left out")
-    _note(f"{folder / 'runs.csv'}, {folder / 'summary.csv'}")
+        note(f"{results.superseded_total} records of earlier settings or builds are left out")
+    note(f"{folder / 'runs.csv'}, {folder / 'summary.csv'}")
     if json_:
         print_json([asdict(row) for row in summary])
+        return
+    print("\n\n".join(as_text(table) for table in tables(summary)))
 
 
 @app.command()

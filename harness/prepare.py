@@ -30,6 +30,8 @@ from harness.variants import Variant
 
 LLAMA_FORMAT = "llama"
 MB = 1_000_000
+# Of what the builder counted, what says something about the corpus.
+COUNTED = ("n_tokens", "n_bigrams", "n_pairs", "single_share", "at_most_100_share", "largest")
 
 Note = Callable[[str], None]
 
@@ -88,10 +90,11 @@ class Preparation:
     def inputs(self, variants: Sequence[Variant]) -> Inputs:
         """Everything, for these variants' formats."""
         text, tokens = self.replayed()
-        if tokens.n_tokens <= self.experiment.n_ctx:
+        n_ctx = max(self.experiment.n_ctx)
+        if tokens.n_tokens <= n_ctx:
             self.note(
                 f"{text.label}: {tokens.n_tokens} tokens are not more than one chunk of "
-                f"{self.experiment.n_ctx}: nothing will be replayed and latencies will be null; "
+                f"{n_ctx}: nothing will be replayed and latencies will be null; "
                 "replay a longer text or lower n_ctx"
             )
         sizes = []
@@ -120,8 +123,10 @@ class Preparation:
         built = build_static_cache(
             tokens.path, self.cache, progress=self.progress, formats=sorted(wanted & set(SUFFIXES))
         )
+        counted = {name: built.stats[name] for name in COUNTED if name in built.stats}
         files = {
-            name: StaticFile(path, built.sha256s[name], name, None) for name, path in built.paths.items()
+            name: StaticFile(path, built.sha256s[name], name, None, counted)
+            for name, path in built.paths.items()
         }
         for variant in variants:
             if variant.static_format not in files:

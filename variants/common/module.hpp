@@ -1,6 +1,10 @@
 // The Python face of a variant: the same for all, so that nothing but the drafter differs.
 #pragma once
 
+#ifdef LADDER_REPLAY_PROGRAM  // the same folder as a plain program, without Python
+#include "common/replay_program.hpp"
+#else
+
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/map.h>
 #include <nanobind/stl/optional.h>
@@ -419,3 +423,5 @@ inline void define_variant(nb::module_& module, const char* name, std::vector<Al
     NB_MODULE(variant, module) {                                   \
         ::ladder::define_variant(module, #variant, {__VA_ARGS__}); \
     }
+
+#endif  // LADDER_REPLAY_PROGRAM
