@@ -251,6 +251,7 @@ nb::dict statistics(const std::string& path) {
     CountReport report;
     const StaticFormat format = detect_static_format(path);
     nb::dict result;
+    std::int64_t token_limit = 0;
     if (format == StaticFormat::frozen) {
         const nb::dict header = check_frozen(path);
         result["n_bigrams"] = header["n_bigrams"];
@@ -258,15 +259,20 @@ nb::dict statistics(const std::string& path) {
         for (const char* unknown : {"single_share", "at_most_100_share", "largest"}) {
             result[unknown] = nb::none();
         }
+        result["token_limit"] = header["token_limit"];
     } else {
         {
             const nb::gil_scoped_release release;
             Source source = Source::from_file(path);
             const SortedCache cache(source);
-            cache.for_each(
-                [&](Bigram, std::span<const Successor> successors) { report.add(successors.size()); });
+            cache.for_each([&](Bigram bigram, std::span<const Successor> successors) {
+                report.add(successors.size());
+                const Token largest = std::max({bigram.first, bigram.second, successors.back().token});
+                token_limit = std::max(token_limit, std::int64_t{largest} + 1);
+            });
         }
         result = describe(report);
+        result["token_limit"] = token_limit;
     }
     result["format"] = format_name(format);
     return result;
@@ -350,9 +356,10 @@ NB_MODULE(_builder, module) {
     module.def(
         "format_of", [](const std::string& path) { return format_name(detect_static_format(path)); },
         "path"_a, "'empty', 'llama' or 'frozen', by content.");
-    module.def(
-        "statistics", &statistics, "path"_a,
-        "n_bigrams, n_pairs, single_share, at_most_100_share, largest and format of a checked static file.");
+    module.def("statistics", &statistics, "path"_a,
+               "n_bigrams, n_pairs, single_share, at_most_100_share, largest, token_limit (largest id and "
+               "one) and format "
+               "of a checked static file.");
     module.def("vmap_from_pairs", &vmap_from_pairs, "pairs"_a, "paired"_a = false,
                "Bytes of a VMAP0001 (or PMAP0001) map from (first, second, value) triples.");
     module.def("vmap_lookup_many", &vmap_lookup_many, "map"_a, "keys"_a,

@@ -33,7 +33,8 @@ inline std::vector<Token> tokens_from_bytes(const nb::bytes& bytes) {
     }
     for (std::size_t i = 0; i < tokens.size(); ++i) {
         if (tokens[i] < 0) {
-            throw InputError("<tokens>", i * sizeof(Token), "token " + std::to_string(tokens[i]) + " is negative",
+            throw InputError("<tokens>", i * sizeof(Token),
+                             "token " + std::to_string(tokens[i]) + " is negative",
                              "give token ids of 0 and more");
         }
     }
@@ -73,7 +74,8 @@ public:
 
     void append(Token token) {
         if (token < 0) {
-            throw InputError("token " + std::to_string(token) + ": is negative; give token ids of 0 and more");
+            throw InputError("token " + std::to_string(token) +
+                             ": is negative; give token ids of 0 and more");
         }
         sequence_.push_back(token);
         if (sequence_.size() > 1) {
@@ -92,9 +94,35 @@ public:
         return memory;
     }
 
+    // Many tokens at once: a prompt, or a history that is read back.
+    void extend(const nb::bytes& tokens) {
+        const std::vector<Token> more = tokens_from_bytes(tokens);
+        const nb::gil_scoped_release unlocked;
+        sequence_.reserve(sequence_.size() + more.size());
+        for (const Token token : more) {
+            append(token);
+        }
+    }
+
     void end_chunk() {
         drafter_.end_chunk();
         sequence_.clear();
+    }
+
+    // Takes the sequence back as if it had never been: nothing of it reaches the dynamic cache.
+    void reset()
+        requires Forgetful<D>
+    {
+        drafter_.discard_context();
+        sequence_.clear();
+    }
+
+    // As new, but for the static cache.
+    void forget()
+        requires Forgetful<D>
+    {
+        reset();
+        drafter_.discard_dynamic();
     }
 
     // Checks the loaded static cache against its checksum; null where the format has none. Returns the time.
@@ -112,6 +140,16 @@ public:
         }
     }
 
+    // One more than the largest token id of the static cache; null where its format does not say.
+    nb::object token_limit() const {
+        if constexpr (requires(const D& drafter) { drafter.token_limit(); }) {
+            return nb::cast(drafter_.token_limit());
+        } else {
+            return nb::none();
+        }
+    }
+
+    D& drafter() { return drafter_; }
     const std::vector<Token>& tokens() const { return sequence_; }
     std::size_t static_bytes() const { return drafter_.static_bytes(); }
     std::size_t memory_bytes() const { return drafter_.memory_bytes(); }
@@ -264,8 +302,7 @@ nb::object convert_static(const std::string& source, const std::string& target) 
     }
 }
 
-template <Drafter D>
-void define_variant(nb::module_& module, const char* name) {
+inline void translate_input_errors() {
     nb::register_exception_translator([](const std::exception_ptr& error, void*) {
         try {
             std::rethrow_exception(error);
@@ -273,29 +310,49 @@ void define_variant(nb::module_& module, const char* name) {
             PyErr_SetString(PyExc_ValueError, input.what());
         }
     });
-    module.def("info", [name] { return variant_info<D>(name); });
-    module.def("convert_static", convert_static<D>, nb::arg("source"), nb::arg("target"));
-    module.def("static_format_of", [](const std::string& path) { return format_name(detect_static_format(path)); });
-    module.def("die_with_parent", die_with_parent);
+}
+
+template <Drafter D>
+nb::class_<Session<D>> define_session(nb::module_& module) {
     using S = Session<D>;
-    nb::class_<S>(module, "Drafter")
-        .def(nb::init<>())
+    nb::class_<S> session(module, "Drafter");
+    session.def(nb::init<>())
         .def("load", &S::load, nb::arg("path"))
         .def("load_bytes", &S::load_bytes, nb::arg("data"))
         .def("verify_static", &S::verify_static)
         .def("append", &S::append, nb::arg("token"))
+        .def("extend", &S::extend, nb::arg("tokens"))
         .def("draft", &S::draft, nb::arg("n_draft"))
         .def("end_chunk", &S::end_chunk)
         .def("tokens", &S::tokens)
+        .def("token_limit", &S::token_limit)
         .def("static_bytes", &S::static_bytes)
         .def("memory_bytes", &S::memory_bytes)
         .def("replay", &S::replay, nb::arg("tokens"), nb::arg("n_ctx"), nb::arg("n_draft"),
              nb::arg("timing") = "section")
         .def("replay_dump", &S::replay_dump)
-        .def("draft_everywhere", &S::draft_everywhere, nb::arg("tokens"), nb::arg("n_ctx"), nb::arg("n_draft"));
+        .def("draft_everywhere", &S::draft_everywhere, nb::arg("tokens"), nb::arg("n_ctx"),
+             nb::arg("n_draft"));
+    if constexpr (Forgetful<D>) {
+        session.def("reset", &S::reset).def("forget", &S::forget);
+    }
+    return session;
+}
+
+template <Drafter D>
+void define_variant(nb::module_& module, const char* name) {
+    translate_input_errors();
+    module.def("info", [name] { return variant_info<D>(name); });
+    module.def("convert_static", convert_static<D>, nb::arg("source"), nb::arg("target"));
+    module.def("static_format_of",
+               [](const std::string& path) { return format_name(detect_static_format(path)); });
+    module.def("die_with_parent", die_with_parent);
+    define_session<D>(module);
 }
 
 }  // namespace ladder
 
-#define LADDER_VARIANT_MODULE(variant, drafter) \
-    NB_MODULE(variant, module) { ::ladder::define_variant<drafter>(module, #variant); }
+#define LADDER_VARIANT_MODULE(variant, drafter)              \
+    NB_MODULE(variant, module) {                             \
+        ::ladder::define_variant<drafter>(module, #variant); \
+    }
