@@ -344,7 +344,8 @@ class Model:
         pointer = _Library.get().llama_get_logits_ith(self._context, index)
         # np.ctypeslib.as_array would take 0.2 ms a call here: it makes a new array type each time.
         row = self._row.from_address(ctypes.addressof(pointer.contents))
-        return np.frombuffer(row, dtype=np.float32)
+        logits: FloatArray = np.frombuffer(memoryview(row), dtype=np.float32)
+        return logits
 
     def greedy(self, index: int = -1) -> int:
         """The likeliest next token after the batch's token `index`; the smallest id of equals."""
