@@ -1,11 +1,12 @@
 """End to end: a real model answers prompts without drafting and with each variant as drafter.
 
 Records are one JSON file each in results/<machine>/<experiment>/runs, named by a key over everything that
-decides what they measure; what is there already is not made again. Four kinds:
+decides what they measure; what is there already is not made again. Five kinds:
 
     generation  one answer: phases, tokens, acceptance; a difference from the text without drafting
     replay      the drafting rule over the workload's reference text, in a process of its own: the replayed
                 acceptance and latency, and loading time and memory of the cache
+    drafters    the users' drafter beside llama-cpp-python's own, along the answers
     cost        time of one decode against its number of tokens
     static      how the static cache was made: times and sizes
 """
@@ -18,6 +19,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import partial
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +30,8 @@ from harness.cache import SUFFIXES, build_static_cache, static_format_of
 from harness.config import fill_in
 from harness.corpus import build_corpus, resolve_source
 from harness.cost import BATCHES, Advice, CostCurve, CostPoint, advise, measure_costs
-from harness.draft_model import DEFAULT_VARIANT, Vocabulary, load_static
+from harness.draft_model import DEFAULT_VARIANT, LadderDraft, Vocabulary, load_static
+from harness.drafter_comparison import follow_answers
 from harness.e2e_records import INDEX_NAME, NO_DRAFTING, SCHEMA, E2eConfig, Store, model_path, write_json
 from harness.errors import InputError
 from harness.generation import Generation, generate, logits_without_drafting
@@ -171,6 +174,7 @@ class Experiment:
         self.config, self.inputs, self.model, self.note = config, inputs, model, note
         self.folder, self.store = folder, Store(folder, force=force)
         self._drafters: dict[str, Any] = {}
+        self._answers: dict[tuple[str, int], list[int]] = {}
 
     def run(self) -> None:
         """Measure everything that is not there yet, and write the index last."""
@@ -181,6 +185,8 @@ class Experiment:
         for repeat in range(self.config.repeats):
             for work in self.inputs.works:
                 self._generations(work, repeat)
+        for work in self.inputs.works:
+            self._drafters_compared(work)
         write_json(self.folder / INDEX_NAME, self._index())
         path = self.folder / "machine.json"
         if self.store.made_total or not path.exists():
@@ -283,9 +289,43 @@ class Experiment:
                 answer = record.measured["tokens"]
                 if variant is None:
                     expected = answer
+                    self._answers[work.workload.name, i] = answer
                 else:
                     before.append(np.array([*prompt.tolist(), *answer], dtype=np.int32))
             history.update(prompt.tobytes())
+
+    def _drafters_compared(self, work: Work) -> None:
+        """The users' drafter beside llama-cpp-python's, along the answers without drafting."""
+        name = default_variant(self.config)
+        variant = next(variant for variant in self.inputs.variants if variant.name == name)
+        static = self.inputs.static[variant.static_format]
+        answers = [(prompt, self._answers[work.workload.name, i]) for i, prompt in enumerate(work.prompts)]
+        text = hashlib.sha256()
+        for prompt, answer in answers:
+            text.update(np.array([*prompt.tolist(), -1, *answer, -1], dtype="<i4").tobytes())
+        spec = {
+            "experiment": self.config.name,
+            "workload": work.workload.name,
+            "answers_sha256": text.hexdigest(),
+            "variant": name,
+            "module_sha256": variant.module_sha256,
+            "static_sha256": static.sha256,
+            "n_draft": self.config.n_draft,
+            "cpu": self.config.cpu,
+        }
+
+        def measure() -> dict[str, Any]:
+            self.note(f"{work.workload.name}: LadderDraft beside LlamaPromptLookupDecoding")
+            n_draft = self.config.n_draft
+            lookup = import_module("llama_cpp.llama_speculative").LlamaPromptLookupDecoding
+            drafters: dict[str, Any] = {
+                "ladder_static": LadderDraft(static.path, variant=name, n_draft=n_draft),
+                "ladder_bare": LadderDraft(variant=name, n_draft=n_draft),
+                "llama_prompt_lookup": lookup(num_pred_tokens=n_draft),
+            }
+            return {key: asdict(follow_answers(drafter, answers)) for key, drafter in drafters.items()}
+
+        self.store.measure("drafters", spec, measure)
 
     def _generation_spec(
         self, work: Work, repeat: int, i: int, variant: Variant | None, history: str
@@ -475,10 +515,15 @@ class WorkloadAdvice:
     n_accept: int
 
 
+def default_variant(config: E2eConfig) -> str:
+    """The users' default drafter if the experiment has it, else its last one."""
+    return DEFAULT_VARIANT if DEFAULT_VARIANT in config.variants else config.variants[-1]
+
+
 def run_advice(config: E2eConfig, options: Options, note: Note) -> list[WorkloadAdvice]:
     """Which n_draft to use for this model, machine and each workload, or none."""
     longest = max(config.advise_n_drafts)
-    name = DEFAULT_VARIANT if DEFAULT_VARIANT in config.variants else config.variants[-1]
+    name = default_variant(config)
     results = []
     for inputs, model in _opened(config, options, [name], note):
         variant = inputs.variants[0]

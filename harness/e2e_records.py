@@ -119,7 +119,7 @@ class E2eRecord(_Frozen):
     """One measurement. `spec` decides about `key`; `measured` is what came out."""
 
     schema_version: Literal[1] = Field(default=1, alias="schema")
-    kind: Literal["generation", "replay", "cost", "static"]
+    kind: Literal["generation", "replay", "cost", "static", "drafters"]
     key: str
     spec: dict[str, Any]
     measured: dict[str, Any]

@@ -72,6 +72,25 @@ def is_available() -> bool:
     return True
 
 
+def describe_installation() -> tuple[bool, str]:
+    """Whether a model can be run here, and one line that says so (for `ladder doctor`).
+
+    A build with AMX is harmless here (extra buffer types are off), but not for other users of llama_cpp.
+    """
+    try:
+        library = _Library.get()
+    except InputError as error:
+        return False, str(error)
+    version = package_version("llama-cpp-python")
+    features = (library.llama_print_system_info() or b"").decode(errors="replace")
+    if re.search(r"AMX_INT8 = 1", features):
+        return True, (
+            f"llama-cpp-python {version}, built with AMX, which gcc 12 compiles wrongly: llama_cpp.Llama may "
+            "crash at its first decode; build it again with AMX off (`make model` does)"
+        )
+    return True, f"llama-cpp-python {version}, built without AMX"
+
+
 def _load(path: Path, *, vocab_only: bool) -> Any:
     """The opened llama_model of a GGUF file. InputError for a missing, cut or foreign file."""
     library = _Library.get()

@@ -19,6 +19,7 @@ from specification import count_static, write_static
 from harness import native
 from harness.cost import CostCurve, CostPoint, advise, measure_costs
 from harness.draft_model import LadderDraft, Vocabulary, load_static
+from harness.drafter_comparison import follow_answers
 from harness.e2e_records import E2eRecord, Store, key_of, load_config, model_path, read_record, write_json
 from harness.errors import InputError, LadderError
 from harness.generation import PHASES, generate
@@ -251,6 +252,16 @@ def test_costs_are_measured_after_the_prompt() -> None:
         measure_costs(model, array([1, 2]), [8])
 
 
+@needs_variants
+def test_drafters_along_known_answers_by_hand() -> None:
+    prompt = array([1, 2, 3, 4, 5, 1, 2])
+    figures = follow_answers(LadderDraft(n_draft=2), [(prompt, [3, 4, 5, 1, 9])])
+    # After 3: 4 5 (both right); after 4 5 and 1: 2 3 (wrong). The last token is sampled, not drafted.
+    assert (figures.calls, figures.hit_calls, figures.drafted, figures.accepted) == (2, 2, 4, 2)
+    nothing = follow_answers(LadderDraft(n_draft=2), [(array([1, 2]), [3, 4])])
+    assert (nothing.calls, nothing.drafted, nothing.accepted) == (1, 0, 0)
+
+
 # --- workloads and config ----------------------------------------------------------------------------------
 
 
@@ -334,6 +345,9 @@ def results(tmp_path: Path) -> Path:
             {"workload": "w", "variant": name},
             lambda p=place: replayed(1000.0 / 10**p, 1.0 / 10**p),
         )
+    compared = {"calls": 10, "hit_calls": 4, "drafted": 12, "accepted": 6, "call_ns_total": 50_000}
+    drafters = dict.fromkeys(("ladder_static", "ladder_bare", "llama_prompt_lookup"), compared)
+    store.measure("drafters", {"workload": "w"}, lambda: drafters)
     plain = generate(TableModel(), PROMPT, 50)
     for name in ["none", *names]:
         drafter = None if name == "none" else drafter_of(name)
@@ -499,6 +513,21 @@ def test_the_real_model_stops_at_exactly_n_ctx(real: Any) -> None:
     assert len(result.tokens) == 6 or result.ended == "end token"
     with pytest.raises(InputError, match=r"257 tokens are more than n_ctx \(256\)"):
         generate(real, array([1] * 257), 1)
+
+
+@needs_model
+@pytest.mark.slow
+def test_a_thousand_short_generations_in_one_process(real: Any) -> None:
+    import psutil
+
+    process, drafter = psutil.Process(), drafter_of("summary_index")
+    words = real.tokenize("one two three four five six seven eight nine ten").tolist()
+    resident: list[int] = []
+    for i in range(1000):
+        result = generate(real, array(words[i % 7 :][:3]), 2, drafter=drafter, n_draft=3)
+        assert len(result.tokens) in (1, 2)
+        resident.append(process.memory_info().rss - drafter.memory_bytes())
+    assert resident[-1] - resident[200] < 4_000_000
 
 
 @needs_model
