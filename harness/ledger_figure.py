@@ -132,7 +132,10 @@ def _acceptance(axes: Axes, ledgers: Ledgers) -> None:
         Line2D([], [], color=_REPLAYED, linewidth=6, label="replayed on the workload's own text"),
         Line2D([], [], color=_EVEN, linestyle="--", label=f"break-even of a full draft of {n_draft}"),
     ]
-    axes.legend(handles=handles, frameon=False, fontsize=8, loc="upper right")
+    axes.legend(
+        handles=handles, frameon=False, fontsize=8, loc="upper center", bbox_to_anchor=(0.5, -0.07), ncol=3,
+        columnspacing=1.0, handlelength=1.2,
+    )  # fmt: skip
     axes.set_title("2  Verification: real and replayed acceptance", loc="left")
 
 
@@ -180,6 +183,9 @@ def _answers(axes: Axes, ledgers: Ledgers) -> None:
         f"{workload}\n{ledgers.row(workload, NO_DRAFTING).tokens_per_s:.0f} tok/s" for workload in workloads
     ]
     axes.set_xticks(range(len(workloads)), labels)
-    axes.set_ylim(bottom=0)
+    highest = max(
+        ledgers.row(workload, name).speed_against_none for workload in workloads for name in variants
+    )
+    axes.set_ylim(0, 1.1 * max(1.0, highest))
     axes.set_ylabel("answers: times as fast as without drafting")
     axes.set_title("4  The answer's time (below: tokens/s without drafting)", loc="left")

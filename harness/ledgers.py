@@ -141,6 +141,7 @@ def load_ledgers(folder: Path) -> Ledgers:
     index = load_json(path)
     if index.get("schema") != SCHEMA:
         raise InputError(f"{path}: schema", f"{index.get('schema')!r} is not {SCHEMA}", "update Draft Ladder")
+    index["variants"] = {name: index["variants"][name] for name in index["config"]["variants"]}
     records = [read_record(folder / "runs" / f"{key}.json") for key in index["keys"]]
     kinds: dict[str, list[E2eRecord]] = {}
     for record in records:
@@ -362,7 +363,7 @@ def _comparison(what: str, before: Row, after: Row) -> str:
     measured = after.tokens_per_s / before.tokens_per_s
     return (
         f"{what} makes drafting {faster:.1f} times faster and answers {answers_faster(before, after):.4f} "
-        f"times as fast (the model's own time held equal; measured with all its noise, {measured:.2f} times): "
+        f"times as fast (the model's own time held equal; measured with its noise, {measured:.2f} times): "
         f"drafting was {before.drafting_share:.3%} of the answer's time and is {after.drafting_share:.3%}. "
         "A draft is not an answer."
     )
@@ -410,10 +411,10 @@ def _page(ledgers: Ledgers) -> Iterable[str]:
     yield from _answer_table(ledgers)
     yield ""
     yield (
-        "Drafts of one tie class are identical, so its variants accept the same tokens: what differs between "
-        "them in a workload is drafting time and noise. The answer's time includes the prompt's, and `update` "
-        "counts the prompt too. Between two drafts of an answer the model runs through the processor's caches, "
-        "which a replay does not have to suffer."
+        "Drafts of one tie class are identical, so its variants accept the same tokens: what differs in a "
+        "workload between them is drafting time and noise. The answer's time includes the prompt's, and "
+        "`update` counts the prompt too. Between two drafts of an answer the model runs through the "
+        "processor's caches, which a replay does not have to suffer."
     )
     yield ""
     yield "## The cache"

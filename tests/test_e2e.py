@@ -367,7 +367,7 @@ def results(tmp_path: Path) -> Path:
     index = {
         "schema": 1,
         "kind": "e2e",
-        "config": {"n_draft": 3},
+        "config": {"n_draft": 3, "variants": names},
         "model": {"name": "Tiny", "file": "tiny.gguf"},
         "variants": {n: variants[n].model_dump(mode="json", exclude={"module"}) for n in names},
         "workloads": [{"name": "w"}],
