@@ -78,12 +78,13 @@ def main() -> None:
         stderr.print(f"ladder: {error}", style="red", markup=False)
         code = error.exit_code
     except (KeyboardInterrupt, typer.Abort):
-        stderr.print("ladder: interrupted; run again to continue", style="red")
         code = ExitCode.INTERRUPTED
     except typer.Exit as exit_:
         code = exit_.exit_code
     except Exception as error:
         code = _usage_error(error)
+    if code == ExitCode.INTERRUPTED:  # typer may have turned the interrupt into this code itself
+        stderr.print("ladder: interrupted; run again to continue", style="red")
     sys.stdout.flush()
     sys.exit(int(code or 0))
 
@@ -555,13 +556,27 @@ def _print_artifacts(artifacts: dict[str, dict[str, Any]], json_: bool) -> None:
         print(f"{fields['path']}  {size}  sha256 {fields['sha256']}")
 
 
+TargetArgument = Annotated[
+    Path, typer.Argument(metavar="CONFIG|RESULTS", help="A config, or results/<machine>/<experiment>.")
+]
+
+
 @app.command()
 def stats(
-    folder: Annotated[Path, typer.Argument(metavar="RESULTS", help="results/<machine>/<experiment>")],
+    target: TargetArgument,
+    results: ResultsOption = RESULTS,
+    machine: MachineOption = None,
     json_: JsonOption = False,
 ) -> None:
     """Write runs.csv and summary.csv from a results folder's records."""
-    _stats(folder, json_)
+    _stats(_results_folder(target, results, machine), json_)
+
+
+def _results_folder(target: Path, results: Path, machine: str | None) -> Path:
+    """The results folder that is meant: itself, or the one this machine's run of a config writes."""
+    if target.suffix != ".toml":
+        return target
+    return results / (machine or environment.machine_slug()) / load_experiment(target)[0].name
 
 
 def _stats(folder: Path, json_: bool) -> None:
@@ -584,11 +599,13 @@ def _stats(folder: Path, json_: bool) -> None:
 
 @app.command()
 def charts(
-    folder: Annotated[Path, typer.Argument(metavar="RESULTS", help="results/<machine>/<experiment>")],
+    target: TargetArgument,
+    results: ResultsOption = RESULTS,
     plots: PlotsOption = PLOTS,
+    machine: MachineOption = None,
 ) -> None:
     """Draw the charts from a results folder alone."""
-    _charts(folder, plots)
+    _charts(_results_folder(target, results, machine), plots)
 
 
 def _charts(folder: Path, plots: Path) -> None:

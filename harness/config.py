@@ -120,7 +120,7 @@ def corpus_source(table: dict[str, Any]) -> CorpusSource:
 
 
 def fill_in(source: CorpusSource, text_dir: Path | None = None) -> CorpusSource:
-    """The corpus table with `${NAME}` filled in: LADDER_TEXT by `text_dir` if given, else from the variable."""
+    """The corpus table with `${NAME}` filled in, LADDER_TEXT by `text_dir` if that is given."""
 
     def replace(match: re.Match[str]) -> str:
         name = match.group(1)

@@ -26,6 +26,7 @@ import numpy.typing as npt
 from harness import native
 from harness.errors import InputError
 from harness.manifests import load_manifest, manifest_path, open_regular, write_atomic
+from harness.model import Vocabulary, read_vocabulary
 from harness.variants import find
 
 if TYPE_CHECKING:
@@ -56,14 +57,6 @@ class Counters(NamedTuple):
     accepted: int = 0
     prompts: int = 0
     rollbacks: int = 0
-
-
-class Vocabulary(NamedTuple):
-    """What is known about the model's tokenizer; None where nothing is."""
-
-    size: int | None = None
-    name: str | None = None
-    sha256: str | None = None
 
 
 class LadderDraft(Base):
@@ -269,7 +262,7 @@ def _make_drafter(variant: str | None, thresholds: Thresholds | None) -> Any:
             "thresholds", f"{variant} drafts by the fixed rule", "leave out `variant` or `thresholds`"
         )
     tunable = native.load_module(native.find_module(native.native_root(), "_tunable"), "harness._tunable")
-    drafter = tunable.Drafter()
+    drafter = tunable.TunableDrafter()
     try:
         for source, by_length in thresholds.items():
             for n, (least_total, least_percent) in by_length.items():
@@ -283,13 +276,9 @@ def _vocabulary_of(model: Any, vocab_size: int | None) -> tuple[Vocabulary, int 
     """What `model` (a Llama, a path or None) tells about its vocabulary, and its n_ctx if it says."""
     if model is None:
         return Vocabulary(size=vocab_size), None
-    from harness.model import VocabularyTokenizer
-
     is_file = isinstance(model, (str, Path))
-    tokenizer = VocabularyTokenizer(Path(model if is_file else model.model_path))
-    vocabulary = Vocabulary(tokenizer.vocab_size, tokenizer.name, tokenizer.sha256)
-    tokenizer.close()
-    return vocabulary, None if is_file else int(model.n_ctx())
+    path = Path(model if is_file else model.model_path)
+    return read_vocabulary(path), None if is_file else int(model.n_ctx())
 
 
 def load_static(drafter: Any, static: Path, vocabulary: Vocabulary) -> None:

@@ -30,16 +30,17 @@ from harness.cache import SUFFIXES, build_static_cache, static_format_of
 from harness.config import fill_in
 from harness.corpus import build_corpus, resolve_source
 from harness.cost import BATCHES, Advice, CostCurve, CostPoint, advise, measure_costs
-from harness.draft_model import DEFAULT_VARIANT, LadderDraft, Vocabulary, load_static
+from harness.draft_model import DEFAULT_VARIANT, LadderDraft, load_static
 from harness.drafter_comparison import follow_answers
 from harness.e2e_records import INDEX_NAME, NO_DRAFTING, SCHEMA, E2eConfig, Store, model_path, write_json
 from harness.errors import InputError
 from harness.generation import Generation, generate, logits_without_drafting
 from harness.launch import demand
 from harness.manifests import cache_dir, load_manifest, manifest_path, sha256_file, write_atomic
-from harness.model import Model, TokenArray, VocabularyTokenizer
+from harness.model import Model, TokenArray, Vocabulary, model_tokenizer, read_vocabulary
 from harness.prepare import converted
 from harness.runner import StaticFile, results_lock
+from harness.tokenizers import Tokenizer
 from harness.tokens import tokenize_file
 from harness.variants import Variant, find
 from harness.workloads import Workload, fill_in_text, read_prompts, reference_text
@@ -76,7 +77,7 @@ class Inputs:
 
 def prepare_static(
     config: E2eConfig,
-    tokenizer: VocabularyTokenizer,
+    tokenizer: Callable[[], Tokenizer],
     variants: Sequence[Variant],
     cache: Path,
     text_dir: Path | None,
@@ -96,7 +97,7 @@ def prepare_static(
         source = resolve_source(fill_in(config.corpus, text_dir), cache)
         text = build_corpus(source, config.size_mb, cache, clip=config.clip)
         begin = time.monotonic()
-        tokens = tokenize_file(text.path, tokenizer, cache, text_sha256=text.sha256, report=note)
+        tokens = tokenize_file(text.path, tokenizer(), cache, text_sha256=text.sha256, report=note)
         note(f"tokens of {text.label}: {tokens.n_tokens} in {time.monotonic() - begin:.1f} s")
         built = build_static_cache(tokens.path, cache, formats=sorted(wanted & set(SUFFIXES)))
         files = {
@@ -483,10 +484,9 @@ def _opened(
     cache = cache_dir(options.cache)
     path = model_path(config.model, options.text_dir)
     found = [find(name) for name in variants]
-    tokenizer = VocabularyTokenizer(path)
-    vocabulary = Vocabulary(tokenizer.vocab_size, tokenizer.name, tokenizer.sha256)
+    vocabulary = read_vocabulary(path)
+    tokenizer = partial(model_tokenizer, path)
     files, corpus = prepare_static(config, tokenizer, found, cache, options.text_dir, note)
-    tokenizer.close()
     inputs = Inputs(path, sha256_file(path), vocabulary, files, corpus, found)
     with Model(path, n_ctx=config.n_ctx, n_batch=config.n_batch, threads=config.threads) as model:
         inputs.works = prepare_works(config, model, cache, options.text_dir, note)

@@ -18,14 +18,15 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 from types import ModuleType, TracebackType
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from harness.errors import InputError
+from harness.gguf_vocabulary import read_gguf_vocabulary
 from harness.manifests import canonical_json, open_regular, package_version
-from harness.tokenizers import BETWEEN_WORDS
+from harness.tokenizers import Tokenizer, load_tokenizer
 
 TokenArray = npt.NDArray[np.int32]
 FloatArray = npt.NDArray[np.float32]
@@ -133,21 +134,54 @@ def _encode(vocabulary: Any, text: str, *, add_special: bool, parse_special: boo
         room = -count
 
 
+class Vocabulary(NamedTuple):
+    """What is known about a model's tokenizer; None where nothing is."""
+
+    size: int | None = None
+    name: str | None = None
+    sha256: str | None = None
+
+
+def read_vocabulary(path: Path) -> Vocabulary:
+    """The identity of a GGUF file's tokenizer, as `model_tokenizer` has it. InputError for no GGUF file."""
+    try:
+        vocabulary = read_gguf_vocabulary(path)
+    except InputError:
+        if not is_available():
+            raise
+        tokenizer = VocabularyTokenizer(path)
+        tokenizer.close()
+        return Vocabulary(tokenizer.vocab_size, tokenizer.name, tokenizer.sha256)
+    return Vocabulary(len(vocabulary.tokens), path.stem, vocabulary.sha256)
+
+
+def model_tokenizer(path: Path) -> Tokenizer:
+    """The tokenizer of a GGUF file: our own where we know its rule, else llama.cpp's. Raises InputError."""
+    try:
+        read_gguf_vocabulary(path)
+    except InputError:
+        return VocabularyTokenizer(path)
+    return load_tokenizer(f"gguf:{path}")
+
+
 class VocabularyTokenizer:
-    """The tokenizer of a GGUF file, by llama.cpp itself: what `tokens` needs, without the model's weights.
+    """The tokenizer of a GGUF file by llama.cpp itself, without the model's weights: for rules of which we
+    have no implementation of our own.
 
     As with any tokenizer whose pattern is not known here, a token file is defined as the encodings of the
     text's segments one after the other.
     """
 
-    cut_pattern = re.compile(BETWEEN_WORDS)
+    cut_pattern = re.compile(rb"[A-Za-z](?= [A-Za-z])")
     cut_is_proven = False
+    prefix: tuple[int, ...] = ()
+    suffix: tuple[int, ...] = ()
 
     def __init__(self, path: Path) -> None:
         library = _Library.get()
         self._model = _load(path, vocab_only=True)
         self._vocabulary = library.llama_model_get_vocab(self._model)
-        self.name = tokenizer_name(path, self._model)
+        self.name = path.stem
         self.vocab_size = int(library.llama_vocab_n_tokens(self._vocabulary))
         self.sha256 = _vocabulary_digest(self._model, self._vocabulary, self.vocab_size)
         self.versions = {"llama-cpp-python": package_version("llama-cpp-python")}
@@ -156,16 +190,15 @@ class VocabularyTokenizer:
         """Ids of `text`, nothing added and no special token looked for. Safe in several threads at once."""
         return _encode(self._vocabulary, text, add_special=False, parse_special=False)
 
+    def encode_text(self, text: str) -> TokenArray:
+        """Ids of a whole text, with what the model puts around it."""
+        return _encode(self._vocabulary, text, add_special=True, parse_special=False)
+
     def close(self) -> None:
         """Give the vocabulary back."""
         if self._model:
             _Library.get().llama_model_free(self._model)
             self._model = None
-
-
-def tokenizer_name(path: Path, model: Any) -> str:
-    """What to call the tokenizer of a GGUF file: the model's own name, else the file's."""
-    return _meta(model, "general.name") or path.stem
 
 
 def _vocabulary_digest(model: Any, vocabulary: Any, size: int) -> str:
@@ -223,7 +256,7 @@ class Model:
             )
         self._memory = library.llama_get_memory(self._context)
         self._vocabulary = library.llama_model_get_vocab(self._model)
-        self.name = tokenizer_name(self.path, self._model)
+        self.name = _meta(self._model, "general.name") or self.path.stem
         self.n_vocab = int(library.llama_vocab_n_tokens(self._vocabulary))
         self._row = ctypes.c_float * self.n_vocab
         # llama.cpp rounds the context up to a multiple of 256: what was asked for is the limit here.
@@ -261,11 +294,6 @@ class Model:
         if self._model:
             library.llama_model_free(self._model)
             self._model = None
-
-    @property
-    def vocabulary_sha256(self) -> str:
-        """The tokenizer's identity, as VocabularyTokenizer has it."""
-        return _vocabulary_digest(self._model, self._vocabulary, self.n_vocab)
 
     def tokenize(self, text: str, *, special: bool = True) -> TokenArray:
         """Ids of a prompt; `special`: with the model's own BOS and with special tokens read as such."""

@@ -90,8 +90,9 @@ class Preparation:
         text, tokens = self.replayed()
         if tokens.n_tokens <= self.experiment.n_ctx:
             self.note(
-                f"{text.label}: {tokens.n_tokens} tokens are not more than one chunk of {self.experiment.n_ctx}: "
-                "nothing will be replayed, latencies will be null; replay a longer text or lower n_ctx"
+                f"{text.label}: {tokens.n_tokens} tokens are not more than one chunk of "
+                f"{self.experiment.n_ctx}: nothing will be replayed and latencies will be null; "
+                "replay a longer text or lower n_ctx"
             )
         sizes = []
         if 0 in self.experiment.sizes_mb:

@@ -20,7 +20,8 @@ _FOLDERS = re.compile(r"(?<![\w./])/(?:[^\s/:;,'\"]+/)+")
 
 
 class _Frozen(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+    # "constants": NaN must reach the strict writer and fail there, not turn into null without a reason.
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False, ser_json_inf_nan="constants")
 
 
 class CorpusLabel(_Frozen):

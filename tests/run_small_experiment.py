@@ -1,4 +1,4 @@
-"""A runner in a process of its own, for tests that kill it: `run_small_experiment.py FOLDER NAME,NAME [ROOT]`."""
+"""A runner in a process of its own, for tests that kill it: arguments FOLDER NAME,NAME [ROOT]."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the runner's tests share: variants that misbehave on purpose beside the real ones, and a small experiment."""
+"""What the runner's tests share: variants that misbehave on purpose, and a small experiment."""
 
 from __future__ import annotations
 
@@ -48,7 +48,10 @@ MISBEHAVIOUR = {
     "sleepy": ("time.sleep(60)", ""),
     "chatty": ("print('not JSON'); sys.stdout.flush(); os._exit(0)", ""),
     "hungry": ("self.hoard = bytearray(1 << 33)", ""),
-    "touchy": ("import mmap; hoard = mmap.mmap(-1, 500_000_000); hoard.write(b'x' * 500_000_000); hoard.close()", ""),
+    "touchy": (
+        "import mmap; hoard = mmap.mmap(-1, 500_000_000); hoard.write(b'x' * 500_000_000); hoard.close()",
+        "",
+    ),
 }
 
 

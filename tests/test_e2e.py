@@ -18,13 +18,13 @@ from specification import count_static, write_static
 
 from harness import native
 from harness.cost import CostCurve, CostPoint, advise, measure_costs
-from harness.draft_model import LadderDraft, Vocabulary, load_static
+from harness.draft_model import LadderDraft, load_static
 from harness.drafter_comparison import follow_answers
 from harness.e2e_records import E2eRecord, Store, key_of, load_config, model_path, read_record, write_json
 from harness.errors import InputError, LadderError
 from harness.generation import PHASES, generate
 from harness.ledgers import load_ledgers, to_csv, write_ledgers
-from harness.model import is_available
+from harness.model import Vocabulary, VocabularyTokenizer, is_available, model_tokenizer, read_vocabulary
 from harness.variants import discover, find
 from harness.workloads import Workload, read_prompts, reference_text
 
@@ -487,12 +487,13 @@ def real(model_file: Path) -> Any:
 @needs_model
 @pytest.mark.parametrize("case", ["s.test", "s.train"])
 def test_the_tokenizer_agrees_with_golden_tokens(case: str, golden: Path, model_file: Path) -> None:
-    from harness.model import VocabularyTokenizer
-
-    text = (golden / f"{case}.txt").read_bytes().decode()
-    tokenizer = VocabularyTokenizer(model_file)
-    tokens = tokenizer.encode(text.removesuffix("\n"))
-    assert tokens.tolist() == np.fromfile(golden / f"{case}.tok", dtype="<i4").tolist()
+    text = (golden / f"{case}.txt").read_bytes().decode().removesuffix("\n")
+    expected = np.fromfile(golden / f"{case}.tok", dtype="<i4").tolist()
+    ours, theirs = model_tokenizer(model_file), VocabularyTokenizer(model_file)
+    assert ours.encode(text).tolist() == expected
+    assert theirs.encode(text).tolist() == expected
+    assert read_vocabulary(model_file) == (ours.vocab_size, ours.name, ours.sha256)
+    assert theirs.vocab_size == ours.vocab_size
 
 
 @needs_model

@@ -51,13 +51,18 @@ MapLayout layout_of(bool paired) {
     return paired ? MapLayout::paired : MapLayout::split;
 }
 
+void check_signals() {
+    const nb::gil_scoped_acquire gil;
+    if (PyErr_CheckSignals() != 0) {
+        throw nb::python_error();
+    }
+}
+
 // Takes the GIL back for a moment: a pending Ctrl-C or an exception of the callback ends the work.
 Progress with_signals(const nb::object& callback) {
     return [&callback](const char* phase, std::uint64_t done, std::uint64_t total) {
+        check_signals();
         const nb::gil_scoped_acquire gil;
-        if (PyErr_CheckSignals() != 0) {
-            throw nb::python_error();
-        }
         if (!callback.is_none()) {
             callback(phase, done, total);
         }
@@ -173,7 +178,7 @@ Counts count_tokens(const nb::bytes& tokens, std::uint64_t vocab_size, unsigned 
 Counts read_llama(const std::string& path) {
     const nb::gil_scoped_release release;
     Source source = Source::from_file(path);
-    const SortedCache cache(source);
+    const SortedCache cache(source, 0, check_signals);
     Counts counts;
     cache.for_each(
         [&](Bigram bigram, std::span<const Successor> list) { append_counts(counts, bigram, list); });
@@ -185,7 +190,7 @@ nb::dict freeze_file(const std::string& source, const std::string& target, bool 
     FreezeReport report;
     {
         const nb::gil_scoped_release release;
-        report = freeze(source, target, layout_of(paired), vocab_size);
+        report = freeze(source, target, layout_of(paired), vocab_size, check_signals);
     }
     nb::dict result;
     result["n_bigrams"] = report.n_bigrams;
@@ -252,7 +257,7 @@ nb::dict statistics(const std::string& path) {
     const StaticFormat format = detect_static_format(path);
     nb::dict result;
     std::int64_t token_limit = 0;
-    if (format == StaticFormat::frozen) {
+    if (format == StaticFormat::frozen || format == StaticFormat::paired) {
         const nb::dict header = check_frozen(path);
         result["n_bigrams"] = header["n_bigrams"];
         result["n_pairs"] = header["n_pairs"];
@@ -264,7 +269,7 @@ nb::dict statistics(const std::string& path) {
         {
             const nb::gil_scoped_release release;
             Source source = Source::from_file(path);
-            const SortedCache cache(source);
+            const SortedCache cache(source, 0, check_signals);
             cache.for_each([&](Bigram bigram, std::span<const Successor> successors) {
                 report.add(successors.size());
                 const Token largest = std::max({bigram.first, bigram.second, successors.back().token});
@@ -356,10 +361,9 @@ NB_MODULE(_builder, module) {
     module.def(
         "format_of", [](const std::string& path) { return format_name(detect_static_format(path)); },
         "path"_a, "'empty', 'llama' or 'frozen', by content.");
-    module.def("statistics", &statistics, "path"_a,
-               "n_bigrams, n_pairs, single_share, at_most_100_share, largest, token_limit (largest id and "
-               "one) and format "
-               "of a checked static file.");
+    module.def(
+        "statistics", &statistics, "path"_a,
+        "n_bigrams, n_pairs, single_share, at_most_100_share, largest and format of a checked static file.");
     module.def("vmap_from_pairs", &vmap_from_pairs, "pairs"_a, "paired"_a = false,
                "Bytes of a VMAP0001 (or PMAP0001) map from (first, second, value) triples.");
     module.def("vmap_lookup_many", &vmap_lookup_many, "map"_a, "keys"_a,

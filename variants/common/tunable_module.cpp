@@ -53,7 +53,10 @@ void set_threshold(Session<TunableDrafter>& session, const std::string& source, 
 using namespace nanobind::literals;
 
 NB_MODULE(_tunable, module) {
+    using Session = ladder::Session<ladder::TunableDrafter>;
     ladder::translate_input_errors();
-    ladder::define_session<ladder::TunableDrafter>(module).def(
-        "set_threshold", ladder::set_threshold, "source"_a, "n"_a, "min_total"_a, "min_percent"_a);
+    ladder::define_session(module);
+    nanobind::class_<Session, ladder::AnySession>(module, "TunableDrafter")
+        .def(nanobind::init<>())
+        .def("set_threshold", ladder::set_threshold, "source"_a, "n"_a, "min_total"_a, "min_percent"_a);
 }
