@@ -297,6 +297,16 @@ public:
         }
     }
 
+    void discard_context() {
+        context_.clear();
+        here_length_ = nowhere;
+    }
+    void discard_dynamic() {
+        dynamic_.clear();
+        passing_.restart(passing_.bits());
+    }
+
+    std::uint64_t token_limit() const { return static_.header().token_limit; }
     std::size_t static_bytes() const { return static_.bytes(); }
     std::size_t memory_bytes() const {
         return static_bytes() + context_.bytes() + dynamic_.bytes() + passing_.bytes();
