@@ -22,7 +22,7 @@ from rich.progress import (
 )
 from rich.table import Table
 
-from harness import environment
+from harness import e2e_cli, environment, ledgers
 from harness.config import Experiment, load_experiment
 from harness.errors import ExitCode, InputError, LadderError
 from harness.launch import demand
@@ -41,6 +41,8 @@ app = typer.Typer(
     help="Measures prompt-lookup drafting, one data structure at a time, from text to chart.",
     epilog="Exit codes: 0 ok, 1 some run failed, 2 usage or config, 3 drafts differ, 130 interrupted.",
 )
+app.command("e2e")(e2e_cli.command)
+app.command("ledgers")(ledgers.command)
 stderr = Console(stderr=True, highlight=False, soft_wrap=True)
 
 ConfigArgument = Annotated[
