@@ -158,10 +158,13 @@ private:
 using Knots = std::vector<std::pair<std::uint32_t, double>>;
 
 // Weights of a context's atoms: P(atom >= k) = (1 + k / scale) ^ -(1 / discount - 1), so that n draws meet
-// some n^discount different atoms. log2 of the scale is normally distributed over the contexts.
+// some n^discount different atoms. log2 of the scale is normally distributed over the contexts. A share `head`
+// of the draws has (1 + k / head_scale) ^ -1 instead: frequent words have favourites and long tails at once.
 struct Branching {
     double discount = 0.8;
     double scale_log2 = 0;
+    double head = 0;
+    double head_scale_log2 = 0;
     double spread_log2 = 0;    // standard deviation between contexts
     double frequent_log2 = 0;  // added for each doubling of the last token's frequency
 };
@@ -194,6 +197,41 @@ inline void require(bool condition, const std::string& key, const std::string& p
     }
 }
 
+// The inverse of the distribution that Branching states.
+class AtomSampler {
+public:
+    AtomSampler() = default;
+    explicit AtomSampler(const Branching& branching)
+        : step(to_log(branching.spread_log2) / 4), exponent_(exponent_of(branching.discount)),
+          scale_(to_log(branching.scale_log2)), head_scale_(to_log(branching.head_scale_log2)),
+          head_(static_cast<std::uint64_t>(branching.head * 65536)) {}
+
+    // Which atom a uniform number means in a context whose scales are moved by `shift`.
+    [[nodiscard]] std::uint64_t atom(const FixedMath& math, std::uint64_t random,
+                                     std::int64_t shift) const noexcept {
+        const bool head = (random & 0xffff) < head_;  // the low bits choose, the high bits measure
+        const std::int64_t scale = shift + (head ? head_scale_ : scale_);
+        const std::int64_t steepness = head ? one : exponent_;
+        const std::int64_t tail = (math.minus_log2(random | 0xffff) * steepness) >> exponent_bits;
+        return (math.exp2(scale + tail) - math.exp2(scale)) >> FixedMath::value_bits;
+    }
+
+    std::int64_t step = 0;  // of log2 of the scale, for a quarter of a standard deviation
+
+private:
+    static constexpr int exponent_bits = 16;
+    static constexpr std::int64_t one = std::int64_t{1} << exponent_bits;
+
+    static std::int64_t exponent_of(double discount) {
+        return static_cast<std::int64_t>(discount / (1 - discount) * static_cast<double>(one));
+    }
+
+    std::int64_t exponent_ = one;
+    std::int64_t scale_ = 0;
+    std::int64_t head_scale_ = 0;
+    std::uint64_t head_ = 0;
+};
+
 // --- the language ---------------------------------------------------------------------------------------
 
 // Tokens are ranks here (0 is the most frequent); `id` makes ids of them, in an order without meaning.
@@ -221,9 +259,8 @@ public:
         const std::uint64_t pair = mix(context.hash, first);
         // A sum of 64 coins is near enough to a normal distribution, with a standard deviation of 4.
         const std::int64_t deviation = std::popcount(pair) - 32;
-        const std::int64_t scale = context.trigram_scale + deviation * trigram_step_;
-        const std::uint64_t of_pair = atom(random, scale, trigram_exponent_);
-        const std::uint64_t of_token = atom(mix(pair, of_pair), context.bigram_scale, bigram_exponent_);
+        const std::uint64_t of_pair = trigram_.atom(math_, random, context.trigram_shift + deviation * trigram_.step);
+        const std::uint64_t of_token = bigram_.atom(math_, mix(pair, of_pair), context.bigram_shift);
         return draw(mix(context.hash, of_token ^ 0x2545f4914f6cdd1dULL));
     }
 
@@ -246,11 +283,10 @@ public:
 private:
     struct TokenContext {
         std::uint64_t hash;
-        std::int64_t bigram_scale;
-        std::int64_t trigram_scale;
+        std::int64_t bigram_shift;  // of log2 of the scale
+        std::int64_t trigram_shift;
     };
     static constexpr int guide_bits = 16;
-    static constexpr int exponent_bits = 16;
 
     static const Parameters& checked(const Parameters& parameters) {
         require(parameters.vocabulary >= 2 && parameters.vocabulary < (1U << 30), "vocabulary",
@@ -261,6 +297,9 @@ private:
                     "is not in (-30, 30)");
             require(branching->spread_log2 >= 0 && branching->spread_log2 < 10, "spread_log2",
                     "is not in [0, 10)");
+            require(branching->head >= 0 && branching->head <= 1, "head", "is not a probability");
+            require(branching->head_scale_log2 > -30 && branching->head_scale_log2 < 30, "head_scale_log2",
+                    "is not in (-30, 30)");
         }
         for (const Knots* knots : {&parameters.frequencies, &parameters.document_tokens}) {
             require(knots->size() >= 2, "knots", "are fewer than two");
@@ -276,13 +315,6 @@ private:
         }
         require(parameters.jump >= 0 && parameters.jump <= 1, "jump", "is not a probability");
         return parameters;
-    }
-
-    // Which atom a uniform number means: the inverse of the distribution that Branching states.
-    [[nodiscard]] std::uint64_t atom(std::uint64_t random, std::int64_t scale_log2,
-                                     std::int64_t exponent) const noexcept {
-        const std::int64_t tail = (math_.minus_log2(random | 1) * exponent) >> exponent_bits;
-        return (math_.exp2(scale_log2 + tail) - math_.exp2(scale_log2)) >> FixedMath::value_bits;
     }
 
     // log2 of the frequency per million of a rank from 1.
@@ -334,13 +366,8 @@ private:
     }
 
     void make_contexts() {
-        const auto exponent = [](double discount) {
-            return static_cast<std::int64_t>(discount / (1 - discount) * (1 << exponent_bits));
-        };
-        bigram_exponent_ = exponent(parameters_.bigram.discount);
-        trigram_exponent_ = exponent(parameters_.trigram.discount);
-        trigram_step_ = to_log(parameters_.trigram.spread_log2) / 4;
-        const std::int64_t step = to_log(parameters_.bigram.spread_log2) / 4;
+        bigram_ = AtomSampler(parameters_.bigram);
+        trigram_ = AtomSampler(parameters_.trigram);
         const std::int64_t shared = to_log(parameters_.openness) / 4;
         const auto slope = [](double value) { return static_cast<std::int64_t>(value * 65536); };
         const std::int64_t bigram_slope = slope(parameters_.bigram.frequent_log2);
@@ -349,11 +376,8 @@ private:
             const std::uint64_t hash = mix(seed_, rank);
             const std::int64_t deviation = std::popcount(mix(hash, 1)) - 32;
             const std::int64_t frequency = frequency_log2_[rank];
-            contexts_.push_back({hash,
-                                 to_log(parameters_.bigram.scale_log2) + deviation * step +
-                                     ((frequency * bigram_slope) >> 16),
-                                 to_log(parameters_.trigram.scale_log2) + deviation * shared +
-                                     ((frequency * trigram_slope) >> 16)});
+            contexts_.push_back({hash, deviation * bigram_.step + ((frequency * bigram_slope) >> 16),
+                                 deviation * shared + ((frequency * trigram_slope) >> 16)});
         }
     }
 
@@ -370,9 +394,8 @@ private:
     FixedMath math_;
     Parameters parameters_;
     std::uint64_t seed_;
-    std::int64_t bigram_exponent_ = 0;
-    std::int64_t trigram_exponent_ = 0;
-    std::int64_t trigram_step_ = 0;
+    AtomSampler bigram_;
+    AtomSampler trigram_;
     std::vector<std::int64_t> frequency_log2_;
     std::vector<std::uint64_t> upper_ends_;  // of a rank's share of the 64-bit numbers
     std::vector<std::uint32_t> guide_;

@@ -43,6 +43,8 @@ Value item(const nb::dict& dict, const char* key) {
 synthetic::Branching branching_of(const nb::dict& dict) {
     return {.discount = item<double>(dict, "discount"),
             .scale_log2 = item<double>(dict, "scale_log2"),
+            .head = item<double>(dict, "head"),
+            .head_scale_log2 = item<double>(dict, "head_scale_log2"),
             .spread_log2 = item<double>(dict, "spread_log2"),
             .frequent_log2 = item<double>(dict, "frequent_log2")};
 }

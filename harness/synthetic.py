@@ -1,0 +1,292 @@
+"""Synthetic token streams of any size that draft like English text, for machines without network or corpus.
+
+They are tokens, not text: ids have no words behind them, and nothing made from them may be called a result
+on text; every label says "synthetic". What is kept of real text are its statistics, as numbers in
+`LanguageParameters`; no text and no list of words is needed or contained.
+
+The generator (variants/common/synthetic.hpp) is a hierarchical Pitman-Yor language, trigram over bigram over
+unigram, whose atoms are hashes of their context, under a document cache that repeats words and phrases. It
+keeps no history but the current document: about 10 MB whatever the length of the stream. One seed gives
+one language with two streams of documents, `corpus` and `replay`, so the replayed text is new text in the
+language of the corpus, as a test split is. The first n tokens of a stream do not depend on how many are
+asked for, so the corpora of all sizes are beginnings of the largest one.
+
+Sizes in MB: synthetic tokens count as BYTES_PER_TOKEN bytes each, as English text does under Tekken. So
+"541 MB synthetic" has as many tokens as 541 MB of text.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from collections.abc import Iterator
+from functools import cached_property
+from pathlib import Path
+from typing import Any, BinaryIO, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from harness import native
+from harness.errors import InputError
+from harness.manifests import (
+    Manifest,
+    Progress,
+    ProgressCallback,
+    base_versions,
+    cached_manifest,
+    canonical_json,
+    content_key,
+    write_atomic,
+    write_manifest,
+)
+from harness.tokens import TOKEN_BYTES, TokenFile, load_token_file
+
+BYTES_PER_TOKEN = 4.37  # of English Wikipedia text under Tekken: 541.0 MB are 123.8 million tokens
+REPLAY_TOKENS = 304_410  # as many as WikiText-103's test split
+RULE = 1  # raised when the same parameters and seed would give other tokens
+TOKENIZER = "synthetic"
+BLOCK_TOKENS = 1 << 20
+
+Stream = Literal["corpus", "replay"]
+_STREAM_SEEDS: dict[Stream, int] = {"corpus": 3, "replay": 2}
+
+
+class _Parameters(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Branching(_Parameters):
+    """How many different successors a context has, and how unequal they are.
+
+    A share 1 - `head` of the draws falls on successor k or a later one with probability
+    (1 + k / 2^scale_log2) ^ -(1 / discount - 1): a Pitman-Yor process' power law. The share `head` falls there
+    with (1 + k / 2^head_scale_log2) ^ -1, the few favourites that function words have beside their long
+    tails. Both scales differ between contexts, log-normally, by `spread_log2`, and by `frequent_log2` for each
+    doubling of the last token's occurrences per million.
+    """
+
+    discount: float
+    scale_log2: float
+    head: float
+    head_scale_log2: float
+    spread_log2: float
+    frequent_log2: float
+
+
+class LanguageParameters(_Parameters):
+    """All parameters of the generator, in one place.
+
+    Fitted by damped Gauss-Newton (see docs in `fit_targets`) to the first 5.7 million tokens of the
+    WikiText-style Wikipedia corpus under Tekken, and checked at 5.7, 23 and 124 million tokens.
+
+    `vocabulary`: ids lie below it; Tekken's 2^17. `frequencies`: (rank, occurrences per million tokens), straight
+    lines in both logarithms between; the corpus' own, corrected for what the contexts do to them.
+    `bigram`, `trigram`: fitted to the number of bigrams and of (bigram, successor) pairs and to the share of
+    bigrams with one successor, each at 1.4 and 5.7 million tokens, and to the longest successor list.
+    `openness`: how much of the spread of a token's bigram scale its trigram scales share. `copy`: probability
+    to go on as the document did after the last m tokens, m = 0, 1, 2, ...; `jump`: probability to repeat any
+    token of the document; both fitted to how long the longest suffix is that occurred in the same 4096 tokens
+    before, and how often the next token is then the one that followed. `document_tokens`: (per mille of
+    the documents, have at most so many tokens), the corpus' own.
+    """
+
+    vocabulary: int = 131_072
+    frequencies: tuple[tuple[int, float], ...] = ()
+    bigram: Branching
+    trigram: Branching
+    openness: float
+    copy_: tuple[float, ...] = Field(alias="copy")
+    jump: float
+    document_tokens: tuple[tuple[int, float], ...]
+
+
+PARAMETERS = LanguageParameters(
+    frequencies=(
+        (1, 39950.0),
+        (2, 47160.0),
+        (3, 41010.0),
+        (4, 29370.0),
+        (5, 23710.0),
+        (7, 17550.0),
+        (10, 15780.0),
+        (14, 10020.0),
+        (20, 5503.0),
+        (35, 2842.0),
+        (50, 1934.0),
+        (70, 715.8),
+        (100, 366.0),
+        (200, 283.2),
+        (500, 144.7),
+        (1000, 97.37),
+        (2000, 54.8),
+        (5000, 25.48),
+        (10000, 13.79),
+        (20000, 7.439),
+        (30000, 3.952),
+        (40000, 1.232),
+        (45000, 0.5838),
+        (50000, 0.2712),
+        (60000, 0.08344),
+        (67000, 0.04185),
+        (131072, 0.001),
+    ),
+    bigram=Branching(
+        discount=0.7772,
+        scale_log2=2.84,
+        head=0.3127,
+        head_scale_log2=-2.709,
+        spread_log2=3.453,
+        frequent_log2=-0.134,
+    ),
+    trigram=Branching(
+        discount=0.95,
+        scale_log2=-1.818,
+        head=0.02596,
+        head_scale_log2=-2.218,
+        spread_log2=0.3515,
+        frequent_log2=-0.4465,
+    ),
+    openness=1.263,
+    copy=(0.0, 0.1384, 0.2631, 0.3803, 0.4944, 0.4782, 0.569),
+    jump=0.2777,
+    document_tokens=(
+        (0, 1200.0),
+        (100, 1350.0),
+        (250, 1669.0),
+        (500, 2508.0),
+        (750, 4746.0),
+        (900, 8241.0),
+        (950, 11235.0),
+        (990, 17346.0),
+        (1000, 40000.0),
+    ),
+)
+
+
+class SyntheticConfig(BaseModel):
+    """A corpus table of an experiment: `source = "synthetic"`, and a seed for another language."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    source: Literal["synthetic"]
+    seed: int = Field(default=1, ge=0, lt=2**32)
+    replay_tokens: int = Field(default=REPLAY_TOKENS, gt=0)
+
+
+class SyntheticSource:
+    """A language: the corpora of every size in it, and a text to be replayed."""
+
+    name = "synthetic"
+    kind: Literal["real", "synthetic"] = "synthetic"
+
+    def __init__(
+        self,
+        seed: int = 1,
+        replay_tokens: int = REPLAY_TOKENS,
+        parameters: LanguageParameters | None = None,
+        note: str | None = None,
+    ) -> None:
+        self.seed, self.replay_tokens, self.note = seed, replay_tokens, note
+        self.parameters = parameters or PARAMETERS
+        self.label = f"synthetic (seed {seed})"
+        self.replay_label = f"{self.label}, other documents"
+
+    @cached_property
+    def language_sha256(self) -> str:
+        """Names the language: what a tokenizer's digest is to real text. Caches and tokens of two languages
+        do not go together.
+        """
+        identity = {"rule": RULE, "seed": self.seed, "parameters": self.parameters.model_dump(by_alias=True)}
+        return hashlib.sha256(canonical_json(identity).encode()).hexdigest()
+
+    def identity(self, split: Literal["train", "test"]) -> dict[str, Any]:
+        """Language and stream of a split."""
+        return {"source": self.name, "language": self.language_sha256, "stream": _stream_of(split)}
+
+    def inputs(self, split: Literal["train", "test"]) -> dict[str, str]:
+        """The language's digest: nothing is read."""
+        del split
+        return {"language": self.language_sha256}
+
+    def blocks(self, split: Literal["train", "test"]) -> Iterator[bytes]:
+        """Never: there is no text. Use `tokens`."""
+        raise InputError(
+            self.label, f"has tokens, no text ({split})", "use a text source, or the token file as it is"
+        )
+
+    def generator(self, stream: Stream) -> Any:
+        """The native generator at the start of a stream (`read(n)` gives the next n tokens as bytes)."""
+        try:
+            return native.synthetic().Generator(
+                self.parameters.model_dump(by_alias=True), self.seed, _STREAM_SEEDS[stream]
+            )
+        except ValueError as error:
+            raise native.input_error(error) from error
+
+    def tokens(
+        self, stream: Stream, n_tokens: int, cache_dir: Path, progress: ProgressCallback | None = None
+    ) -> TokenFile:
+        """The first `n_tokens` of a stream as a token file in `cache_dir`/tokens, made now or found there."""
+        if n_tokens <= 0:
+            raise InputError(f"{n_tokens} tokens", "is not a length", "ask for at least one token")
+        parameters = {"language": self.language_sha256, "stream": stream, "n_tokens": n_tokens}
+        target = cache_dir / "tokens" / f"{content_key(parameters)}.tok"
+        if cached_manifest(target, "tokens") is None:
+            digest = hashlib.sha256()
+
+            def write(file: BinaryIO) -> None:
+                for block in self._blocks(stream, n_tokens, progress):
+                    file.write(block)
+                    digest.update(block)
+
+            write_atomic(target, write)
+            write_manifest(target, self._manifest(parameters, n_tokens, digest.hexdigest()))
+        return load_token_file(target)
+
+    def _blocks(self, stream: Stream, n_tokens: int, progress: ProgressCallback | None) -> Iterator[bytes]:
+        generator = self.generator(stream)
+        started = time.monotonic()
+        for done in range(0, n_tokens, BLOCK_TOKENS):
+            block: bytes = generator.read(min(BLOCK_TOKENS, n_tokens - done))
+            yield block
+            if progress:
+                so_far = done + len(block) // TOKEN_BYTES
+                elapsed = time.monotonic() - started
+                total = n_tokens * TOKEN_BYTES
+                progress(Progress("synthetic", so_far * TOKEN_BYTES, total, elapsed, so_far))
+
+    def _manifest(self, parameters: dict[str, Any], n_tokens: int, sha256: str) -> Manifest:
+        return Manifest(
+            kind="tokens",
+            # There is no text; its place takes what determines the tokens.
+            inputs={
+                "text": hashlib.sha256(canonical_json(parameters).encode()).hexdigest(),
+                "tokenizer": self.language_sha256,
+            },
+            parameters={
+                **parameters,
+                "tokenizer": TOKENIZER,
+                "vocab_size": self.parameters.vocabulary,
+                "seed": self.seed,
+                "rule": RULE,
+                "language_parameters": self.parameters.model_dump(by_alias=True),
+            },
+            versions=base_versions(),
+            sha256=sha256,
+            bytes=n_tokens * TOKEN_BYTES,
+            facts={"n_tokens": n_tokens, "text_bytes": text_bytes(n_tokens), "synthetic": True},
+        )
+
+
+def _stream_of(split: Literal["train", "test"]) -> Stream:
+    return "corpus" if split == "train" else "replay"
+
+
+def tokens_of(size_bytes: int) -> int:
+    """How many synthetic tokens stand for so many bytes of text."""
+    return max(1, round(size_bytes / BYTES_PER_TOKEN))
+
+
+def text_bytes(n_tokens: int) -> int:
+    """How many bytes of text so many synthetic tokens stand for."""
+    return round(n_tokens * BYTES_PER_TOKEN)
