@@ -76,18 +76,22 @@ class Branching(_Parameters):
 class LanguageParameters(_Parameters):
     """All parameters of the generator, in one place.
 
-    Fitted by damped Gauss-Newton (see docs in `fit_targets`) to the first 5.7 million tokens of the
-    WikiText-style Wikipedia corpus under Tekken, and checked at 5.7, 23 and 124 million tokens.
+    Fitted by damped Gauss-Newton, all at once, to the first 5.7 million tokens of WikiText-style Wikipedia
+    text under Tekken and to the replay of WikiText's test split; checked at 5.7, 23 and 124 million tokens.
 
     `vocabulary`: ids lie below it; Tekken's 2^17. `frequencies`: (rank, occurrences per million tokens), straight
     lines in both logarithms between; the corpus' own, corrected for what the contexts do to them.
     `bigram`, `trigram`: fitted to the number of bigrams and of (bigram, successor) pairs and to the share of
     bigrams with one successor, each at 1.4 and 5.7 million tokens, and to the longest successor list.
-    `openness`: how much of the spread of a token's bigram scale its trigram scales share. `copy`: probability
-    to go on as the document did after the last m tokens, m = 0, 1, 2, ...; `jump`: probability to repeat any
-    token of the document; both fitted to how long the longest suffix is that occurred in the same 4096 tokens
-    before, and how often the next token is then the one that followed. `document_tokens`: (per mille of
-    the documents, have at most so many tokens), the corpus' own.
+    `openness`: how much of the spread of a token's bigram scale its trigram scales share.
+    `copy`: probability to go on as the document did after the last m tokens, m = 0, 1, 2, ...; `jump`:
+    probability to repeat any token of the document. A copy probability is raised to a power, different
+    for each token (log2: `copy_spread_log2`) and for each pair of tokens (`copy_pair_spread_log2`), and
+    greater for frequent tokens (`copy_frequent_log2` for each doubling): some words have one continuation
+    in a document, others none. These were fitted to how often each n of the context cache drafts, how often it
+    is right, and how many tokens of a draft are accepted, all with no static cache; and to how long the
+    longest suffix is that occurred in the same 4096 tokens before. `document_tokens`: (per mille of the
+    documents, have at most so many tokens), the corpus' own.
     """
 
     vocabulary: int = 131_072
@@ -95,6 +99,9 @@ class LanguageParameters(_Parameters):
     bigram: Branching
     trigram: Branching
     openness: float
+    copy_spread_log2: float
+    copy_pair_spread_log2: float
+    copy_frequent_log2: float
     copy_: tuple[float, ...] = Field(alias="copy")
     jump: float
     document_tokens: tuple[tuple[int, float], ...]

@@ -16,6 +16,7 @@
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -158,8 +159,9 @@ private:
 using Knots = std::vector<std::pair<std::uint32_t, double>>;
 
 // Weights of a context's atoms: P(atom >= k) = (1 + k / scale) ^ -(1 / discount - 1), so that n draws meet
-// some n^discount different atoms. log2 of the scale is normally distributed over the contexts. A share `head`
-// of the draws has (1 + k / head_scale) ^ -1 instead: frequent words have favourites and long tails at once.
+// some n^discount different atoms. log2 of the scale is normally distributed over the contexts. A share
+// `head` of the draws has (1 + k / head_scale) ^ -1 instead: frequent words have favourites and long tails at
+// once.
 struct Branching {
     double discount = 0.8;
     double scale_log2 = 0;
@@ -171,20 +173,27 @@ struct Branching {
 
 struct Parameters {
     std::uint32_t vocabulary = 131072;
-    Knots frequencies;         // (rank, occurrences per million), rank from 1
-    Branching bigram;          // successors of one token
-    Branching trigram;         // successors of two tokens
-    double openness = 0;       // how much of a token's own bigram spread its trigram contexts share
-    std::vector<double> copy;  // [m]: probability to go on as the document did after the same m tokens
-    double jump = 0;           // probability to take any token of the document instead
-    Knots document_tokens;     // (per mille of documents, at most so many tokens)
+    Knots frequencies;            // (rank, occurrences per million), rank from 1
+    Branching bigram;             // successors of one token
+    Branching trigram;            // successors of two tokens
+    double openness = 0;          // how much of a token's own bigram spread its trigram contexts share
+    std::vector<double> copy;     // [m]: probability to go on as the document did after the same m tokens
+    double copy_spread_log2 = 0;  // tokens differ: a probability is raised to a power, normal in log2 ...
+    double copy_pair_spread_log2 = 0;  // ... the same between pairs, for matches of two and more ...
+    double copy_frequent_log2 = 0;     // ... and greater by this for each doubling of the token's frequency
+    double jump = 0;                   // probability to take any token of the document instead
+    Knots document_tokens;             // (per mille of documents, at most so many tokens)
 };
 
+inline constexpr std::size_t longest_match = 8;
 inline constexpr std::size_t document_limit = std::size_t{1} << 16;
 
 [[nodiscard]] inline std::int64_t to_log(double value) {
     return static_cast<std::int64_t>(value * static_cast<double>(log_one));
 }
+
+// Of two tokens alike in their copying: powers of 2 from 2^-8 to 2^8 in steps of 2^(1/4).
+inline constexpr int copy_classes = 64;
 
 // A probability as a threshold for a uniform 32-bit number.
 [[nodiscard]] inline std::uint64_t to_threshold(double probability) {
@@ -202,8 +211,10 @@ class AtomSampler {
 public:
     AtomSampler() = default;
     explicit AtomSampler(const Branching& branching)
-        : step(to_log(branching.spread_log2) / 4), exponent_(exponent_of(branching.discount)),
-          scale_(to_log(branching.scale_log2)), head_scale_(to_log(branching.head_scale_log2)),
+        : step(to_log(branching.spread_log2) / 4),
+          exponent_(exponent_of(branching.discount)),
+          scale_(to_log(branching.scale_log2)),
+          head_scale_(to_log(branching.head_scale_log2)),
           head_(static_cast<std::uint64_t>(branching.head * 65536)) {}
 
     // Which atom a uniform number means in a context whose scales are moved by `shift`.
@@ -241,6 +252,7 @@ public:
         : parameters_(checked(parameters)), seed_(mix(seed, 0x6c62272e07bb0142ULL)) {
         make_frequencies();
         make_contexts();
+        make_copy_thresholds();
         make_ids();
     }
 
@@ -259,9 +271,26 @@ public:
         const std::uint64_t pair = mix(context.hash, first);
         // A sum of 64 coins is near enough to a normal distribution, with a standard deviation of 4.
         const std::int64_t deviation = std::popcount(pair) - 32;
-        const std::uint64_t of_pair = trigram_.atom(math_, random, context.trigram_shift + deviation * trigram_.step);
+        const std::uint64_t of_pair =
+            trigram_.atom(math_, random, context.trigram_shift + deviation * trigram_.step);
         const std::uint64_t of_token = bigram_.atom(math_, mix(pair, of_pair), context.bigram_shift);
         return draw(mix(context.hash, of_token ^ 0x2545f4914f6cdd1dULL));
+    }
+
+    // The 32-bit threshold of the probability to go on as the document did after the same `match` tokens, of
+    // which `second` is the last, and `first` the one before if `match` is not 1.
+    [[nodiscard]] std::uint64_t copy_threshold(std::uint32_t first, std::uint32_t second,
+                                               std::size_t match) const noexcept {
+        const TokenContext& context = contexts_[second];
+        std::int64_t power = context.copy_power;
+        if (match > 1) {
+            power = power / 2 + (std::popcount(mix(context.hash, ~std::uint64_t{first})) - 32) * copy_step_;
+        }
+        const std::int64_t number = (power + log_one / 8) >> (log_bits - 2);
+        const auto copy_class = static_cast<std::size_t>(
+            std::clamp<std::int64_t>(number + copy_classes / 2, 0, copy_classes - 1));
+        const std::size_t length = std::min(match, parameters_.copy.size() - 1);
+        return copy_thresholds_[copy_class * parameters_.copy.size() + length];
     }
 
     // A token without context.
@@ -285,6 +314,7 @@ private:
         std::uint64_t hash;
         std::int64_t bigram_shift;  // of log2 of the scale
         std::int64_t trigram_shift;
+        std::int64_t copy_power;  // log2 of the power that copy probabilities are raised to
     };
     static constexpr int guide_bits = 16;
 
@@ -313,6 +343,12 @@ private:
         for (const double probability : parameters.copy) {
             require(probability >= 0 && probability <= 1, "copy", "is not a probability");
         }
+        require(parameters.copy.size() <= longest_match, "copy", "is longer than 8");
+        require(parameters.copy_spread_log2 >= 0 && parameters.copy_spread_log2 < 10, "copy_spread_log2",
+                "is not in [0, 10)");
+        require(parameters.copy_pair_spread_log2 >= 0 && parameters.copy_pair_spread_log2 < 10,
+                "copy_pair_spread_log2", "is not in [0, 10)");
+        require(std::abs(parameters.copy_frequent_log2) < 10, "copy_frequent_log2", "is not in (-10, 10)");
         require(parameters.jump >= 0 && parameters.jump <= 1, "jump", "is not a probability");
         return parameters;
     }
@@ -377,7 +413,31 @@ private:
             const std::int64_t deviation = std::popcount(mix(hash, 1)) - 32;
             const std::int64_t frequency = frequency_log2_[rank];
             contexts_.push_back({hash, deviation * bigram_.step + ((frequency * bigram_slope) >> 16),
-                                 deviation * shared + ((frequency * trigram_slope) >> 16)});
+                                 deviation * shared + ((frequency * trigram_slope) >> 16),
+                                 copy_power(mix(hash, 2), frequency)});
+        }
+    }
+
+    // Words in the middle of the frequencies (8 doublings above one per million) copy as `copy` says.
+    [[nodiscard]] std::int64_t copy_power(std::uint64_t hash, std::int64_t frequency) const {
+        const auto slope = static_cast<std::int64_t>(parameters_.copy_frequent_log2 * 65536);
+        return (std::popcount(hash) - 32) * (to_log(parameters_.copy_spread_log2) / 4) +
+               (((frequency - 8 * log_one) * slope) >> 16);
+    }
+
+    void make_copy_thresholds() {
+        copy_step_ = to_log(parameters_.copy_pair_spread_log2) / 4;
+        for (int number = 0; number < copy_classes; ++number) {
+            const auto power =
+                static_cast<std::int64_t>(math_.exp2((number - copy_classes / 2) * (log_one / 4)));
+            for (const double probability : parameters_.copy) {
+                const std::uint64_t threshold = to_threshold(probability);
+                const std::int64_t logarithm =
+                    math_.minus_log2(std::max<std::uint64_t>(threshold, 1) << 31) - log_one;
+                const std::int64_t raised = (logarithm * power) >> FixedMath::value_bits;
+                copy_thresholds_.push_back(
+                    threshold == 0 ? 0 : math_.exp2(32 * log_one - raised) >> FixedMath::value_bits);
+            }
         }
     }
 
@@ -400,6 +460,8 @@ private:
     std::vector<std::uint64_t> upper_ends_;  // of a rank's share of the 64-bit numbers
     std::vector<std::uint32_t> guide_;
     std::vector<TokenContext> contexts_;
+    std::int64_t copy_step_ = 0;
+    std::vector<std::uint64_t> copy_thresholds_;  // [class][match]
     std::vector<Token> ids_;
 };
 
@@ -415,9 +477,6 @@ public:
           document_(document_limit),
           last_of_pair_(table_size),
           last_of_token_(language.parameters().vocabulary) {
-        for (const double probability : language.parameters().copy) {
-            copy_.push_back(to_threshold(probability));
-        }
         jump_ = to_threshold(language.parameters().jump);
     }
 
@@ -472,7 +531,9 @@ private:
     // As the document did before, some token of it, or what the language says.
     [[nodiscard]] std::uint32_t choose() {
         const std::uint64_t coins = random_.next();
-        if (match_ > 0 && (coins >> 32) < copy_[std::min<std::size_t>(match_, copy_.size() - 1)]) {
+        if (match_ > 0 &&
+            (coins >> 32) < language_.copy_threshold(document_[size_ - std::min<std::size_t>(size_, 2)],
+                                                     document_[size_ - 1], match_)) {
             return document_[source_];
         }
         if (size_ > 0 && (coins & 0xffffffffU) < jump_) {
@@ -516,7 +577,7 @@ private:
             return;
         }
         std::size_t length = 0;
-        while (length < copy_.size() && length < place.position &&
+        while (length < longest_match && length < place.position &&
                document_[place.position - 1 - length] == document_[size_ - 1 - length]) {
             ++length;
         }
@@ -532,7 +593,6 @@ private:
     std::vector<std::uint32_t> document_;
     std::vector<Place> last_of_pair_;
     std::vector<Place> last_of_token_;
-    std::vector<std::uint64_t> copy_;
     std::uint64_t jump_ = 0;
     std::uint64_t n_documents_ = 0;
     std::uint32_t stamp_ = 0;

@@ -56,6 +56,9 @@ synthetic::Parameters parameters_of(const nb::dict& dict) {
             .trigram = branching_of(item<nb::dict>(dict, "trigram")),
             .openness = item<double>(dict, "openness"),
             .copy = item<std::vector<double>>(dict, "copy"),
+            .copy_spread_log2 = item<double>(dict, "copy_spread_log2"),
+            .copy_pair_spread_log2 = item<double>(dict, "copy_pair_spread_log2"),
+            .copy_frequent_log2 = item<double>(dict, "copy_frequent_log2"),
             .jump = item<double>(dict, "jump"),
             .document_tokens = item<synthetic::Knots>(dict, "document_tokens")};
 }
