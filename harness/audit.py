@@ -189,10 +189,7 @@ class History:
 
 def read_tokens(path: Path) -> array[int]:
     """A token file: int32 little-endian. InputError unless it is whole."""
-    try:
-        data = path.read_bytes()
-    except OSError as error:
-        raise InputError(path, f"not readable ({error.strerror})", "give a token file") from error
+    data = _read(path, "give a token file")
     if len(data) % 4:
         raise InputError(
             f"{path}: {len(data) - len(data) % 4}", "the file ends inside a token", "build it again"
@@ -204,9 +201,16 @@ def read_tokens(path: Path) -> array[int]:
     return tokens
 
 
+def _read(path: Path, remedy: str) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise InputError(path, f"not readable ({error.strerror})", remedy) from error
+
+
 def read_static(path: Path, wanted: set[Bigram]) -> dict[Bigram, dict[int, int]]:
     """The successors of the wanted bigrams from llama.cpp's file; all others are passed over."""
-    data = path.read_bytes()
+    data = _read(path, "give the static cache's file")
     if len(data) % 4:
         raise InputError(f"{path}: {len(data)}", "the file ends inside a number", "build the cache again")
     words = array("i")
@@ -350,7 +354,7 @@ def audit(
     infos = [module.info() for module in modules]
     text = read_tokens(tokens)
     packed = tokens.read_bytes()
-    if static is not None and static.stat().st_size > 0:
+    if static is not None:
         read_static(static, set())  # refuses any other format before a module converts it
     drafts_a, drafts_b = (drafts_of(module, packed, static, n_ctx, n_draft) for module in modules)
     report = AuditReport(str(infos[0]["name"]), str(infos[1]["name"]), n_ctx, n_draft)

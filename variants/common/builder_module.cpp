@@ -51,13 +51,18 @@ MapLayout layout_of(bool paired) {
     return paired ? MapLayout::paired : MapLayout::split;
 }
 
+void check_signals() {
+    const nb::gil_scoped_acquire gil;
+    if (PyErr_CheckSignals() != 0) {
+        throw nb::python_error();
+    }
+}
+
 // Takes the GIL back for a moment: a pending Ctrl-C or an exception of the callback ends the work.
 Progress with_signals(const nb::object& callback) {
     return [&callback](const char* phase, std::uint64_t done, std::uint64_t total) {
+        check_signals();
         const nb::gil_scoped_acquire gil;
-        if (PyErr_CheckSignals() != 0) {
-            throw nb::python_error();
-        }
         if (!callback.is_none()) {
             callback(phase, done, total);
         }
@@ -173,7 +178,7 @@ Counts count_tokens(const nb::bytes& tokens, std::uint64_t vocab_size, unsigned 
 Counts read_llama(const std::string& path) {
     const nb::gil_scoped_release release;
     Source source = Source::from_file(path);
-    const SortedCache cache(source);
+    const SortedCache cache(source, 0, check_signals);
     Counts counts;
     cache.for_each(
         [&](Bigram bigram, std::span<const Successor> list) { append_counts(counts, bigram, list); });
@@ -185,7 +190,7 @@ nb::dict freeze_file(const std::string& source, const std::string& target, bool 
     FreezeReport report;
     {
         const nb::gil_scoped_release release;
-        report = freeze(source, target, layout_of(paired), vocab_size);
+        report = freeze(source, target, layout_of(paired), vocab_size, check_signals);
     }
     nb::dict result;
     result["n_bigrams"] = report.n_bigrams;
@@ -251,7 +256,7 @@ nb::dict statistics(const std::string& path) {
     CountReport report;
     const StaticFormat format = detect_static_format(path);
     nb::dict result;
-    if (format == StaticFormat::frozen) {
+    if (format == StaticFormat::frozen || format == StaticFormat::paired) {
         const nb::dict header = check_frozen(path);
         result["n_bigrams"] = header["n_bigrams"];
         result["n_pairs"] = header["n_pairs"];
@@ -262,7 +267,7 @@ nb::dict statistics(const std::string& path) {
         {
             const nb::gil_scoped_release release;
             Source source = Source::from_file(path);
-            const SortedCache cache(source);
+            const SortedCache cache(source, 0, check_signals);
             cache.for_each(
                 [&](Bigram, std::span<const Successor> successors) { report.add(successors.size()); });
         }

@@ -11,7 +11,8 @@ namespace ladder {
 class InputError : public std::runtime_error {
 public:
     using std::runtime_error::runtime_error;
-    InputError(const std::string& file, std::uint64_t offset, const std::string& problem, const std::string& remedy)
+    InputError(const std::string& file, std::uint64_t offset, const std::string& problem,
+               const std::string& remedy)
         : std::runtime_error(file + ": byte " + std::to_string(offset) + ": " + problem + "; " + remedy) {}
 };
 
@@ -29,9 +30,9 @@ public:
 }  // namespace ladder
 
 // Unlike assert() this stays in release builds: it guards data, and data is what release builds work on.
-#define LADDER_CHECK(condition)                                        \
-    do {                                                               \
-        if (!(condition)) [[unlikely]] {                               \
-            ::ladder::check_failed(#condition, __FILE__, __LINE__);    \
-        }                                                              \
+#define LADDER_CHECK(condition)                                     \
+    do {                                                            \
+        if (!(condition)) [[unlikely]] {                            \
+            ::ladder::check_failed(#condition, __FILE__, __LINE__); \
+        }                                                           \
     } while (false)

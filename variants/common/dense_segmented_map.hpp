@@ -20,23 +20,26 @@ namespace ladder {
 // "ankerl <version>" or "ladder"; recorded in every result.
 inline constexpr const char* dense_map_source = LADDER_UNORDERED_DENSE;
 
-// Values in segments of 4096 bytes (the original's default).
-template <class Key, class T, class Hash, class KeyEqual = std::equal_to<Key>>
-using DenseSegmentedMap = ankerl::unordered_dense::segmented_map<Key, T, Hash, KeyEqual>;
+// Values in segments (4096 bytes is the original's default).
+template <class Key, class T, class Hash, std::size_t SegmentBytes = 4096>
+using DenseSegmentedMap =
+    ankerl::unordered_dense::map<Key, T, Hash, std::equal_to<Key>,
+                                 ankerl::unordered_dense::segmented_vector<
+                                     std::pair<Key, T>, std::allocator<std::pair<Key, T>>, SegmentBytes>>;
 
 // The same map over one growing array.
-template <class Key, class T, class Hash, class KeyEqual = std::equal_to<Key>>
-using DenseContiguousMap = ankerl::unordered_dense::map<Key, T, Hash, KeyEqual>;
+template <class Key, class T, class Hash>
+using DenseContiguousMap = ankerl::unordered_dense::map<Key, T, Hash>;
 
 #else
 
 inline constexpr const char* dense_map_source = "ladder";
 
-template <class Key, class T, class Hash, class KeyEqual = std::equal_to<Key>>
-using DenseSegmentedMap = SegmentedMap<Key, T, Hash, KeyEqual>;
+template <class Key, class T, class Hash, std::size_t SegmentBytes = 4096>
+using DenseSegmentedMap = SegmentedMap<Key, T, Hash, std::equal_to<Key>, SegmentBytes>;
 
-template <class Key, class T, class Hash, class KeyEqual = std::equal_to<Key>>
-using DenseContiguousMap = DenseMap<Key, T, Hash, KeyEqual>;
+template <class Key, class T, class Hash>
+using DenseContiguousMap = DenseMap<Key, T, Hash>;
 
 #endif
 

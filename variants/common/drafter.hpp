@@ -41,7 +41,8 @@ public:
     explicit Window(std::span<const Token> sequence)
         : length_(static_cast<int>(std::min<std::size_t>(sequence.size(), ngram_max))) {
         for (int i = 0; i < length_; ++i) {
-            tokens_[ngram_max - length_ + i] = sequence[sequence.size() - static_cast<std::size_t>(length_ - i)];
+            tokens_[ngram_max - length_ + i] =
+                sequence[sequence.size() - static_cast<std::size_t>(length_ - i)];
         }
     }
 
@@ -60,6 +61,8 @@ public:
         return {tokens_ + (ngram_max - n), static_cast<std::size_t>(n)};
     }
     Ngram ngram(int n) const { return Ngram(last(n)); }
+    // One token of the window, the newest last; null_token where the sequence is shorter.
+    Token operator[](int i) const { return tokens_[i]; }
     Bigram bigram() const { return {tokens_[2], tokens_[3]}; }
 
 private:

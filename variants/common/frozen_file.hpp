@@ -10,6 +10,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <functional>
 #include <numeric>
 #include <span>
 #include <string>
@@ -299,11 +300,14 @@ struct FreezeReport {
     std::uint64_t total_ns = 0;
 };
 
+// Called now and then during long work; an exception thrown here cancels it.
+using Poll = std::function<void()>;
+
 // All n-grams of a llama.cpp cache, sorted by key, successors sorted by token.
 class SortedCache {
 public:
     // InputError on an n-gram that occurs twice and, if the vocabulary size is known, on a token beyond it.
-    explicit SortedCache(Source& source, std::uint64_t vocabulary_size = 0) {
+    explicit SortedCache(Source& source, std::uint64_t vocabulary_size = 0, const Poll& poll = {}) {
         successors_.reserve(
             static_cast<std::size_t>(source.size_bytes() / sizeof(Successor)));  // touched as filled
         const std::uint64_t limit = vocabulary_size == 0 ? std::uint64_t{1} << 31 : vocabulary_size;
@@ -317,6 +321,9 @@ public:
                 std::sort(start, successors_.end(), by_token);
             }
             check_vocabulary(source, offset, bigram, successors_.back().token, limit);
+            if (poll && records_.size() % records_per_poll == 0) {
+                poll();
+            }
         });
         const auto by_key = [](const Record& a, const Record& b) {
             return std::pair(a.bigram, a.number) < std::pair(b.bigram, b.number);
@@ -345,6 +352,8 @@ private:
         std::uint32_t number;  // in file order
         std::uint64_t first;
     };
+
+    static constexpr std::size_t records_per_poll = std::size_t{1} << 16;
 
     static void check_vocabulary(const Source& source, std::uint64_t offset, Bigram bigram, Token largest,
                                  std::uint64_t limit) {
@@ -376,14 +385,14 @@ private:
 
 // Freezes a llama.cpp cache (n-grams in any order) into a sink. Equal content gives equal bytes.
 [[nodiscard]] inline FreezeReport freeze(Source& source, Sink& sink, MapLayout layout = MapLayout::split,
-                                         std::uint64_t vocabulary_size = 0) {
+                                         std::uint64_t vocabulary_size = 0, const Poll& poll = {}) {
     using Clock = std::chrono::steady_clock;
     const auto ns = [](Clock::time_point from, Clock::time_point to) {
         return static_cast<std::uint64_t>(
             std::chrono::duration_cast<std::chrono::nanoseconds>(to - from).count());
     };
     const Clock::time_point start = Clock::now();
-    const SortedCache cache(source, vocabulary_size);
+    const SortedCache cache(source, vocabulary_size, poll);
     const Clock::time_point read = Clock::now();
     FrozenWriter writer(sink, layout, vocabulary_size);
     cache.for_each(
@@ -396,10 +405,14 @@ private:
 }
 
 inline FreezeReport freeze(const std::string& llama_path, const std::string& frozen_path,
-                           MapLayout layout = MapLayout::split, std::uint64_t vocabulary_size = 0) {
+                           MapLayout layout = MapLayout::split, std::uint64_t vocabulary_size = 0,
+                           const Poll& poll = {}) {
     Source source = Source::from_file(llama_path);
     AtomicFile file(frozen_path);
-    const FreezeReport report = freeze(source, file, layout, vocabulary_size);
+    const FreezeReport report = freeze(source, file, layout, vocabulary_size, poll);
+    if (poll) {
+        poll();  // the map takes seconds; nothing has appeared yet
+    }
     file.commit();
     return report;
 }

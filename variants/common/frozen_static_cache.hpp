@@ -5,14 +5,16 @@
 #include <string>
 
 #include "common/frozen_file.hpp"
+#include "common/huge_pages.hpp"
 #include "common/static_source.hpp"
 
 namespace ladder {
 
-template <MapLayout layout>
-class BasicFrozenStaticCache {
+template <MapLayout layout, HugePages huge_pages = HugePages::off>
+class FrozenStaticCache {
 public:
-    static constexpr StaticFormat format = StaticFormat::frozen;
+    static constexpr StaticFormat format =
+        layout == MapLayout::split ? StaticFormat::frozen : StaticFormat::paired;
 
     // A llama.cpp cache is frozen in memory first: handy in tests and for users, never what a run measures.
     void load(const StaticSource& source) {
@@ -25,7 +27,7 @@ public:
         }
         source.require(format);
         file_ = source.in_memory() ? BasicFrozenFile<layout>::from_bytes(source.bytes(), source.name())
-                                   : BasicFrozenFile<layout>::load(source.name());
+                                   : BasicFrozenFile<layout>::load(source.name(), huge_page_hook(huge_pages));
     }
 
     static void convert(const std::string& source, const std::string& target) {
@@ -44,7 +46,5 @@ public:
 private:
     BasicFrozenFile<layout> file_;
 };
-
-using FrozenStaticCache = BasicFrozenStaticCache<MapLayout::split>;
 
 }  // namespace ladder

@@ -23,7 +23,7 @@ namespace ladder {
 inline constexpr std::uint64_t llama_ngram_bytes = ngram_max * sizeof(Token);
 inline constexpr std::uint64_t llama_header_bytes = llama_ngram_bytes + sizeof(std::int32_t);
 
-enum class StaticFormat { empty, llama, frozen, summary };
+enum class StaticFormat { empty, llama, frozen, paired, summary };
 
 [[nodiscard]] constexpr const char* format_name(StaticFormat format) noexcept {
     switch (format) {
@@ -33,6 +33,8 @@ enum class StaticFormat { empty, llama, frozen, summary };
             return "llama";
         case StaticFormat::frozen:
             return "frozen";
+        case StaticFormat::paired:
+            return "paired";
         case StaticFormat::summary:
             return "summary";
     }
@@ -42,6 +44,8 @@ enum class StaticFormat { empty, llama, frozen, summary };
 // The fourth byte makes the first int32 negative, so that no llama.cpp file can begin like these.
 inline constexpr std::array<std::uint8_t, 8> frozen_magic{'L', 'D', 'F', 0x93, 'F', 'R', 'Z', '1'};
 inline constexpr std::array<std::uint8_t, 8> summary_magic{'L', 'D', 'F', 0x93, 'S', 'U', 'M', '1'};
+
+inline constexpr std::size_t detection_bytes = 16;  // what a format is told by
 
 [[nodiscard]] inline bool starts_with_magic(std::span<const std::byte> bytes,
                                             const std::array<std::uint8_t, 8>& magic) noexcept {
@@ -59,13 +63,17 @@ inline constexpr std::array<std::uint8_t, 8> summary_magic{'L', 'D', 'F', 0x93, 
     if (starts_with_magic(bytes, summary_magic)) {
         return StaticFormat::summary;
     }
-    return starts_with_magic(bytes, frozen_magic) ? StaticFormat::frozen : StaticFormat::llama;
+    if (!starts_with_magic(bytes, frozen_magic)) {
+        return StaticFormat::llama;
+    }
+    // Behind magic and version the header says how the const map is laid out; 1 is the paired layout.
+    const bool paired = bytes.size() >= detection_bytes && bytes[12] == std::byte{1};
+    return paired ? StaticFormat::paired : StaticFormat::frozen;
 }
 
 [[nodiscard]] inline StaticFormat detect_static_format(const std::string& path) {
-    Source source = Source::from_file(path, frozen_magic.size());
-    const auto size =
-        static_cast<std::size_t>(std::min<std::uint64_t>(source.size_bytes(), frozen_magic.size()));
+    Source source = Source::from_file(path, detection_bytes);
+    const auto size = static_cast<std::size_t>(std::min<std::uint64_t>(source.size_bytes(), detection_bytes));
     return size == 0 ? StaticFormat::empty : detect_static_format(std::span(source.take(size), size));
 }
 

@@ -1,6 +1,7 @@
 // The drafting rule over any containers that are read by reference: every rung but the first.
 #pragma once
 
+#include <concepts>
 #include <cstdint>
 #include <string>
 
@@ -10,6 +11,20 @@
 
 namespace ladder {
 
+// Whether a container yields its successors in the order that decides ties. Where it does not, equal scores
+// go to the smallest token by comparison.
+template <class Successors>
+inline constexpr bool yields_tie_order = !std::same_as<Successors, UnsortedSuccessors>;
+
+template <class Successors>
+bool is_better(std::int64_t score, Token token, std::int64_t best_score, Token best) {
+    if constexpr (yields_tie_order<Successors>) {
+        return score > best_score;  // the first maximum wins: in a list sorted by token, the smallest token
+    } else {
+        return score > best_score || (score == best_score && token < best);
+    }
+}
+
 // What one look-up's successors come to.
 struct Choice {
     Token token = null_token;
@@ -17,8 +32,7 @@ struct Choice {
     std::int64_t total = 0;  // of all successors
 };
 
-// The winner by weighted score. `statics` may be null: then every weight is 1. The first maximum wins, which
-// in a list sorted by token is the smallest token.
+// The winner by weighted score. `statics` may be null: then every weight is 1.
 template <class Successors, class Statics>
 Choice best_weighted(const Successors& successors, const Statics* statics) {
     Choice choice;
@@ -26,7 +40,7 @@ Choice best_weighted(const Successors& successors, const Statics* statics) {
     for (const auto& [token, count] : successors) {
         const std::int64_t in_static = statics == nullptr ? 0 : count_of(*statics, token);
         const std::int64_t score = count * (in_static == 0 ? 1 : static_weight * in_static);
-        if (score > best_score) {
+        if (is_better<Successors>(score, token, best_score, choice.token)) {
             best_score = score;
             choice.token = token;
             choice.count = count;
@@ -41,7 +55,7 @@ template <class Successors>
 Choice best_raw(const Successors& successors) {
     Choice choice;
     for (const auto& [token, count] : successors) {
-        if (count > choice.count) {
+        if (is_better<Successors>(count, token, choice.count, choice.token)) {
             choice.token = token;
             choice.count = count;
         }
@@ -53,7 +67,8 @@ Choice best_raw(const Successors& successors) {
 enum class Precheck : bool { off, on };
 
 // `NgramMap`: n-gram -> successors, for the context and the dynamic cache.
-// `StaticCache`: load(source), find(Bigram) -> pointer or pointer-like to successors (null if absent), bytes().
+// `StaticCache`: load(source), find(Bigram) -> pointer or pointer-like to successors (null if absent),
+// bytes().
 template <class NgramMap, class StaticCache, TieClass tie, Precheck precheck>
 class LookupDrafter {
 public:

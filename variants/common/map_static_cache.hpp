@@ -18,14 +18,20 @@ inline MapSuccessors successors_from(std::span<const Successor> file_order, MapS
     return successors;
 }
 
-inline SortedSuccessors successors_from(std::span<const Successor> file_order, SortedSuccessors*) {
+template <class Search>
+BasicSortedSuccessors<Search> successors_from(std::span<const Successor> file_order,
+                                              BasicSortedSuccessors<Search>*) {
     const auto by_token = [](const Successor& a, const Successor& b) { return a.token < b.token; };
     if (std::is_sorted(file_order.begin(), file_order.end(), by_token)) {
-        return SortedSuccessors(file_order);
+        return BasicSortedSuccessors<Search>(file_order);
     }
     std::vector<Successor> sorted(file_order.begin(), file_order.end());
     std::sort(sorted.begin(), sorted.end(), by_token);
-    return SortedSuccessors(sorted);
+    return BasicSortedSuccessors<Search>(sorted);
+}
+
+inline UnsortedSuccessors successors_from(std::span<const Successor> file_order, UnsortedSuccessors*) {
+    return UnsortedSuccessors(file_order);
 }
 
 // Reads llama.cpp's file into `ngrams`. An inner container is built first and then copied into the map, which

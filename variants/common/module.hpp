@@ -2,12 +2,16 @@
 #pragma once
 
 #include <nanobind/nanobind.h>
+#include <nanobind/stl/map.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
+#include <nanobind/stl/unique_ptr.h>
 #include <nanobind/stl/vector.h>
 
 #include <chrono>
 #include <cstring>
+#include <map>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -33,7 +37,8 @@ inline std::vector<Token> tokens_from_bytes(const nb::bytes& bytes) {
     }
     for (std::size_t i = 0; i < tokens.size(); ++i) {
         if (tokens[i] < 0) {
-            throw InputError("<tokens>", i * sizeof(Token), "token " + std::to_string(tokens[i]) + " is negative",
+            throw InputError("<tokens>", i * sizeof(Token),
+                             "token " + std::to_string(tokens[i]) + " is negative",
                              "give token ids of 0 and more");
         }
     }
@@ -61,19 +66,41 @@ inline void raise_pending_signal() {
     }
 }
 
+// What Python holds, whichever alternative of the variant it asked for.
+class AnySession {
+public:
+    AnySession() = default;
+    AnySession(const AnySession&) = delete;
+    AnySession& operator=(const AnySession&) = delete;
+    virtual ~AnySession() = default;
+    virtual void load(const std::string& path) = 0;
+    virtual void load_bytes(const nb::bytes& bytes) = 0;
+    virtual nb::object verify_static() = 0;
+    virtual void append(Token token) = 0;
+    virtual std::vector<Token> draft(int n_draft) = 0;
+    virtual void end_chunk() = 0;
+    virtual const std::vector<Token>& tokens() const = 0;
+    virtual std::size_t static_bytes() const = 0;
+    virtual std::size_t memory_bytes() const = 0;
+    virtual nb::dict replay(const nb::bytes& tokens, int n_ctx, int n_draft, const std::string& timing) = 0;
+    virtual nb::bytes replay_dump() const = 0;
+    virtual nb::list draft_everywhere(const nb::bytes& tokens, int n_ctx, int n_draft) = 0;
+};
+
 // A drafter together with the sequence it is at, or with the last replay's drafts.
 template <Drafter D>
-class Session {
+class Session final : public AnySession {
 public:
-    void load(const std::string& path) { load_source(StaticSource::file(path)); }
-    void load_bytes(const nb::bytes& bytes) {
+    void load(const std::string& path) override { load_source(StaticSource::file(path)); }
+    void load_bytes(const nb::bytes& bytes) override {
         load_source(StaticSource::memory(
             {static_cast<const std::byte*>(static_cast<const void*>(bytes.data())), bytes.size()}));
     }
 
-    void append(Token token) {
+    void append(Token token) override {
         if (token < 0) {
-            throw InputError("token " + std::to_string(token) + ": is negative; give token ids of 0 and more");
+            throw InputError("token " + std::to_string(token) +
+                             ": is negative; give token ids of 0 and more");
         }
         sequence_.push_back(token);
         if (sequence_.size() > 1) {
@@ -81,7 +108,7 @@ public:
         }
     }
 
-    std::vector<Token> draft(int n_draft) {
+    std::vector<Token> draft(int n_draft) override {
         ReplayOptions options;
         options.n_draft = n_draft;
         check_replay_options(options);
@@ -92,13 +119,13 @@ public:
         return memory;
     }
 
-    void end_chunk() {
+    void end_chunk() override {
         drafter_.end_chunk();
         sequence_.clear();
     }
 
     // Checks the loaded static cache against its checksum; null where the format has none. Returns the time.
-    nb::object verify_static() {
+    nb::object verify_static() override {
         if constexpr (requires(D drafter) { drafter.verify_static(); }) {
             const auto start = std::chrono::steady_clock::now();
             {
@@ -112,11 +139,11 @@ public:
         }
     }
 
-    const std::vector<Token>& tokens() const { return sequence_; }
-    std::size_t static_bytes() const { return drafter_.static_bytes(); }
-    std::size_t memory_bytes() const { return drafter_.memory_bytes(); }
+    const std::vector<Token>& tokens() const override { return sequence_; }
+    std::size_t static_bytes() const override { return drafter_.static_bytes(); }
+    std::size_t memory_bytes() const override { return drafter_.memory_bytes(); }
 
-    nb::dict replay(const nb::bytes& tokens, int n_ctx, int n_draft, const std::string& timing) {
+    nb::dict replay(const nb::bytes& tokens, int n_ctx, int n_draft, const std::string& timing) override {
         begin_replay();
         ReplayOptions options{n_ctx, n_draft, timing_from(timing), raise_pending_signal};
         check_replay_options(options);
@@ -129,12 +156,12 @@ public:
         return describe(result_);
     }
 
-    nb::bytes replay_dump() const {
+    nb::bytes replay_dump() const override {
         const std::string text = dump_text(result_.log, tokens_, n_ctx_);
         return nb::bytes(text.data(), text.size());
     }
 
-    nb::list draft_everywhere(const nb::bytes& tokens, int n_ctx, int n_draft) {
+    nb::list draft_everywhere(const nb::bytes& tokens, int n_ctx, int n_draft) override {
         begin_replay();
         const std::vector<Token> all = tokens_from_bytes(tokens);
         const ReplayOptions options{n_ctx, n_draft, Timing::section, raise_pending_signal};
@@ -232,40 +259,121 @@ inline const char* standard_library_name() {
 #endif
 }
 
+using Options = std::map<std::string, std::string>;
+
+// One way to build a variant: the values of its axes that choose it, and the drafter they choose.
+struct Alternative {
+    Options options;
+    TieClass tie_class;
+    StaticFormat static_format;
+    std::unique_ptr<AnySession> (*make)();
+    void (*convert)(const std::string& source,
+                    const std::string& target);  // null: llama.cpp's format is its own
+};
+
 template <Drafter D>
-nb::dict variant_info(const char* name) {
+Alternative alternative(Options options = {}) {
+    Alternative made{std::move(options), D::tie_class, D::static_format,
+                     [] { return std::unique_ptr<AnySession>(std::make_unique<Session<D>>()); }, nullptr};
+    if constexpr (requires(const std::string& path) { D::convert(path, path); }) {
+        made.convert = [](const std::string& source, const std::string& target) {
+            D::convert(source, target);
+        };
+    }
+    return made;
+}
+
+// The alternatives of one variant, the default one first.
+class Alternatives {
+public:
+    explicit Alternatives(std::vector<Alternative> all) : all_(std::move(all)) {
+        LADDER_CHECK(!all_.empty());
+    }
+
+    const Alternative& standard() const { return all_.front(); }
+
+    // The one that has all the wanted values, the default's where nothing is said. InputError names the axis.
+    const Alternative& choose(const Options& wanted) const {
+        Options full = standard().options;
+        for (const auto& [axis, value] : wanted) {
+            if (!full.contains(axis)) {
+                throw InputError("axis '" + axis + "': this variant has no such axis; use " + names(axes()));
+            }
+            full[axis] = value;
+        }
+        for (const Alternative& one : all_) {
+            if (one.options == full) {
+                return one;
+            }
+        }
+        for (const auto& [axis, value] : wanted) {
+            const auto values = axes().at(axis);
+            if (std::find(values.begin(), values.end(), value) == values.end()) {
+                throw InputError("axis '" + axis + "': has no value '" + value + "'; use one of its values");
+            }
+        }
+        throw InputError("axes: these values cannot be combined; change one at a time");
+    }
+
+    // Axis -> its values, the default first.
+    std::map<std::string, std::vector<std::string>> axes() const {
+        std::map<std::string, std::vector<std::string>> found;
+        for (const Alternative& one : all_) {
+            for (const auto& [axis, value] : one.options) {
+                std::vector<std::string>& values = found[axis];
+                if (std::find(values.begin(), values.end(), value) == values.end()) {
+                    values.push_back(value);
+                }
+            }
+        }
+        return found;
+    }
+
+private:
+    static std::string names(const std::map<std::string, std::vector<std::string>>& axes) {
+        std::string text;
+        for (const auto& [axis, values] : axes) {
+            text += (text.empty() ? "one of: " : ", ") + axis;
+        }
+        return text.empty() ? "none" : text;
+    }
+
+    std::vector<Alternative> all_;
+};
+
+inline nb::dict variant_info(const char* name, const Alternatives& alternatives) {
+    const Alternative& standard = alternatives.standard();
     nb::dict info;
     info["name"] = name;
-    info["tie_class"] = D::tie_class == TieClass::iteration ? "iteration" : "token";
-    info["static_format"] = format_name(D::static_format);
+    info["tie_class"] = standard.tie_class == TieClass::iteration ? "iteration" : "token";
+    info["static_format"] = format_name(standard.static_format);
     info["compiler"] = compiler_name();
     info["cxx_flags"] = LADDER_CXX_FLAGS;
     info["build_type"] = LADDER_BUILD_TYPE;
     info["standard_library"] = standard_library_name();
     info["unordered_dense"] = dense_map_source;
+    info["axes"] = nb::cast(alternatives.axes());
     return info;
 }
 
 // Makes the variant's own static file from llama.cpp's; null where llama.cpp's is its own. Returns the time.
-template <Drafter D>
-nb::object convert_static(const std::string& source, const std::string& target) {
-    if constexpr (requires { D::convert(source, target); }) {
-        const auto start = std::chrono::steady_clock::now();
-        {
-            const nb::gil_scoped_release unlocked;
-            D::convert(source, target);
-        }
-        const std::chrono::duration<double, std::nano> elapsed = std::chrono::steady_clock::now() - start;
-        nb::dict out;
-        out["convert_ns"] = elapsed.count();
-        return out;
-    } else {
+inline nb::object convert_static(const Alternative& variant, const std::string& source,
+                                 const std::string& target) {
+    if (variant.convert == nullptr) {
         return nb::none();
     }
+    const auto start = std::chrono::steady_clock::now();
+    {
+        const nb::gil_scoped_release unlocked;
+        variant.convert(source, target);
+    }
+    const std::chrono::duration<double, std::nano> elapsed = std::chrono::steady_clock::now() - start;
+    nb::dict out;
+    out["convert_ns"] = elapsed.count();
+    return out;
 }
 
-template <Drafter D>
-void define_variant(nb::module_& module, const char* name) {
+inline void define_variant(nb::module_& module, const char* name, std::vector<Alternative> all) {
     nb::register_exception_translator([](const std::exception_ptr& error, void*) {
         try {
             std::rethrow_exception(error);
@@ -273,29 +381,41 @@ void define_variant(nb::module_& module, const char* name) {
             PyErr_SetString(PyExc_ValueError, input.what());
         }
     });
-    module.def("info", [name] { return variant_info<D>(name); });
-    module.def("convert_static", convert_static<D>, nb::arg("source"), nb::arg("target"));
-    module.def("static_format_of", [](const std::string& path) { return format_name(detect_static_format(path)); });
+    const auto alternatives = std::make_shared<const Alternatives>(std::move(all));
+    module.def("info", [name, alternatives] { return variant_info(name, *alternatives); });
+    module.def(
+        "convert_static",
+        [alternatives](const std::string& source, const std::string& target) {
+            return convert_static(alternatives->standard(), source, target);
+        },
+        nb::arg("source"), nb::arg("target"));
+    module.def("static_format_of",
+               [](const std::string& path) { return format_name(detect_static_format(path)); });
     module.def("die_with_parent", die_with_parent);
-    using S = Session<D>;
-    nb::class_<S>(module, "Drafter")
-        .def(nb::init<>())
-        .def("load", &S::load, nb::arg("path"))
-        .def("load_bytes", &S::load_bytes, nb::arg("data"))
-        .def("verify_static", &S::verify_static)
-        .def("append", &S::append, nb::arg("token"))
-        .def("draft", &S::draft, nb::arg("n_draft"))
-        .def("end_chunk", &S::end_chunk)
-        .def("tokens", &S::tokens)
-        .def("static_bytes", &S::static_bytes)
-        .def("memory_bytes", &S::memory_bytes)
-        .def("replay", &S::replay, nb::arg("tokens"), nb::arg("n_ctx"), nb::arg("n_draft"),
+    nb::class_<AnySession>(module, "Drafter")
+        .def(
+            nb::new_([alternatives](const Options& options) { return alternatives->choose(options).make(); }),
+            nb::arg("options") = Options{})
+        .def("load", &AnySession::load, nb::arg("path"))
+        .def("load_bytes", &AnySession::load_bytes, nb::arg("data"))
+        .def("verify_static", &AnySession::verify_static)
+        .def("append", &AnySession::append, nb::arg("token"))
+        .def("draft", &AnySession::draft, nb::arg("n_draft"))
+        .def("end_chunk", &AnySession::end_chunk)
+        .def("tokens", &AnySession::tokens)
+        .def("static_bytes", &AnySession::static_bytes)
+        .def("memory_bytes", &AnySession::memory_bytes)
+        .def("replay", &AnySession::replay, nb::arg("tokens"), nb::arg("n_ctx"), nb::arg("n_draft"),
              nb::arg("timing") = "section")
-        .def("replay_dump", &S::replay_dump)
-        .def("draft_everywhere", &S::draft_everywhere, nb::arg("tokens"), nb::arg("n_ctx"), nb::arg("n_draft"));
+        .def("replay_dump", &AnySession::replay_dump)
+        .def("draft_everywhere", &AnySession::draft_everywhere, nb::arg("tokens"), nb::arg("n_ctx"),
+             nb::arg("n_draft"));
 }
 
 }  // namespace ladder
 
-#define LADDER_VARIANT_MODULE(variant, drafter) \
-    NB_MODULE(variant, module) { ::ladder::define_variant<drafter>(module, #variant); }
+// The line that makes a folder a module: its name, then its alternatives, the default one first.
+#define LADDER_VARIANT_MODULE(variant, ...)                        \
+    NB_MODULE(variant, module) {                                   \
+        ::ladder::define_variant(module, #variant, {__VA_ARGS__}); \
+    }

@@ -26,11 +26,12 @@ struct ReplayOptions {
     int n_ctx = 4096;
     int n_draft = 3;
     Timing timing = Timing::section;
-    std::function<void()> check_interrupt = [] {};  // throws to stop the replay; called outside the timed sections
+    std::function<void()> check_interrupt = [] {
+    };  // throws to stop the replay; called outside the timed sections
 };
 
-// Every draft in calling order: its length, then its tokens. Memory is reserved and touched before the replay,
-// and drafters write into it directly, so that recording a draft costs the timed loop one store.
+// Every draft in calling order: its length, then its tokens. Memory is reserved and touched before the
+// replay, and drafters write into it directly, so that recording a draft costs the timed loop one store.
 class DraftLog {
 public:
     DraftLog() = default;
@@ -104,10 +105,10 @@ struct ReplayResult {
     std::uint64_t n_chunks = 0;
     std::uint64_t n_drafted = 0;
     std::uint64_t n_accept = 0;
-    std::uint64_t hit_calls = 0;               // draft calls that drafted something
-    std::vector<std::uint64_t> drafted_at;     // by position in the draft
+    std::uint64_t hit_calls = 0;            // draft calls that drafted something
+    std::vector<std::uint64_t> drafted_at;  // by position in the draft
     std::vector<std::uint64_t> accepted_at;
-    std::optional<double> draft_ns_total;      // absent with Timing::chunk
+    std::optional<double> draft_ns_total;  // absent with Timing::chunk
     std::optional<double> update_ns_total;
     std::optional<double> draft_update_ns_total;
     double merge_ns_total = 0;
@@ -258,7 +259,8 @@ void for_each_draft(const DraftLog& log, std::span<const Token> tokens, std::siz
 }
 
 // Counted after the replay, from the log, so that no counter runs in the timed loop.
-inline void count_acceptance(ReplayResult& result, std::span<const Token> tokens, const ReplayOptions& options) {
+inline void count_acceptance(ReplayResult& result, std::span<const Token> tokens,
+                             const ReplayOptions& options) {
     result.drafted_at.assign(static_cast<std::size_t>(options.n_draft), 0);
     result.accepted_at.assign(static_cast<std::size_t>(options.n_draft), 0);
     for_each_draft(result.log, tokens, static_cast<std::size_t>(options.n_ctx),
@@ -280,7 +282,7 @@ ReplayResult replay_timed(D& drafter, std::span<const Token> tokens, const Repla
     result.n_tokens = tokens.size();
     result.n_chunks = chunk_count(tokens.size(), n_ctx);
     result.log = DraftLog(result.n_chunks * (n_ctx - 1), options.n_draft);
-    const Clock clock;
+    static const Clock clock;  // one a process: its calibration takes longer than a small replay
     Stopwatch<mode> watch(clock);
     for (std::size_t k = 0; k < result.n_chunks; ++k) {
         options.check_interrupt();
@@ -312,7 +314,8 @@ ReplayResult replay(D& drafter, std::span<const Token> tokens, const ReplayOptio
 // Drafts at every position from the true history: what the auditor compares.
 // Calls visit(position of the next token, draft).
 template <Drafter D, class Visit>
-void draft_everywhere(D& drafter, std::span<const Token> tokens, const ReplayOptions& options, Visit&& visit) {
+void draft_everywhere(D& drafter, std::span<const Token> tokens, const ReplayOptions& options,
+                      Visit&& visit) {
     check_replay_options(options);
     const auto n_ctx = static_cast<std::size_t>(options.n_ctx);
     std::vector<Token> memory(static_cast<std::size_t>(options.n_draft) + 1);

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <concepts>
 #include <cstddef>
@@ -241,7 +242,7 @@ public:
     T& operator[](const Key& key) { return try_emplace(key).first->second; }
 
     // Inserts {key, T(args...)} unless the key is there. If a constructor or an allocation throws, nothing
-    // changed.
+    // changed, but for the case rebuild() names.
     template <class... Args>
     std::pair<iterator, bool> try_emplace(const Key& key, Args&&... args) {
         const std::uint64_t hash = mixed_hash(key);
@@ -334,7 +335,7 @@ private:
         if (shift < last_shift) {
             throw std::length_error("ladder::BasicDenseMap: more than 2^32 buckets");
         }
-        return (std::size_t{1} << (64 - shift)) / 5 * 4;
+        return (std::size_t{1} << (64 - shift)) * 4 / 5;
     }
 
     template <class Self>
@@ -404,10 +405,19 @@ private:
         return done;
     }
 
+    // Hashes run ahead of insertions, so that the buckets' cache misses overlap instead of queueing up.
     void fill() {
-        std::uint32_t index = 0;
-        for (const value_type& value : std::as_const(values_)) {
-            insert_bucket(place_for(mixed_hash(value.first)), index++);
+        constexpr std::size_t ahead = 16;
+        std::array<std::uint64_t, ahead> hashes{};
+        const std::size_t count = values_.size();
+        for (std::size_t i = 0; i < count + ahead; ++i) {
+            if (i >= ahead) {
+                insert_bucket(place_for(hashes[i % ahead]), static_cast<std::uint32_t>(i - ahead));
+            }
+            if (i < count) {
+                hashes[i % ahead] = mixed_hash(values_[i].first);
+                __builtin_prefetch(&buckets_[hashes[i % ahead] >> shift_], 1);
+            }
         }
     }
 

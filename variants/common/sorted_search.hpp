@@ -1,6 +1,7 @@
 // Binary search whose number of rounds depends only on the length of the list.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 
 #include "common/types.hpp"
@@ -24,5 +25,23 @@ inline const Successor* last_not_above(const Successor* base, std::size_t length
     }
     return base;
 }
+
+// How a sorted list is searched: closest() gives the entry of `token`, or where it is missing one beside its
+// place. `length` is at least 1.
+struct FixedRoundSearch {
+    static const Successor* closest(const Successor* base, std::size_t length, Token token) {
+        return last_not_above(base, length, token);
+    }
+};
+
+// The library's search: whether there is a next round depends on what the last one read.
+struct LowerBoundSearch {
+    static const Successor* closest(const Successor* base, std::size_t length, Token token) {
+        const Successor* const end = base + length;
+        const Successor* const place = std::lower_bound(
+            base, end, token, [](const Successor& entry, Token wanted) { return entry.token < wanted; });
+        return place == end ? end - 1 : place;
+    }
+};
 
 }  // namespace ladder

@@ -13,7 +13,9 @@ class StaticSource {
 public:
     static StaticSource file(std::string path) { return StaticSource(std::move(path), {}, false); }
     // The bytes must outlive the source.
-    static StaticSource memory(std::span<const std::byte> bytes) { return StaticSource("<bytes>", bytes, true); }
+    static StaticSource memory(std::span<const std::byte> bytes) {
+        return StaticSource("<bytes>", bytes, true);
+    }
 
     const std::string& name() const { return name_; }
     bool in_memory() const { return in_memory_; }

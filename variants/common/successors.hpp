@@ -5,9 +5,11 @@
 //   bytes_of(...)                      what the container asked the allocator for
 #pragma once
 
+#include <concepts>
 #include <cstdint>
 #include <limits>
 #include <optional>
+#include <span>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -41,21 +43,29 @@ inline bool increment(MapSuccessors& successors, Token token, std::int32_t by) {
 }
 
 // Successors sorted by token, in one vector.
-class SortedSuccessors {
+template <class Search>
+class BasicSortedSuccessors {
 public:
-    SortedSuccessors() = default;
+    BasicSortedSuccessors() = default;
     // `sorted` must be sorted by token, without repeats.
-    explicit SortedSuccessors(std::span<const Successor> sorted) : entries_(sorted.begin(), sorted.end()) {}
+    explicit BasicSortedSuccessors(std::span<const Successor> sorted)
+        : entries_(sorted.begin(), sorted.end()) {}
 
     auto begin() const { return entries_.begin(); }
     auto end() const { return entries_.end(); }
-    std::size_t size() const { return entries_.size(); }
-    std::span<const Successor> span() const { return entries_; }
+
+    std::int32_t count_of(Token token) const {
+        if (entries_.empty()) {
+            return 0;
+        }
+        const Successor* entry = Search::closest(entries_.data(), entries_.size(), token);
+        return entry->token == token ? entry->count : 0;
+    }
 
     bool increment(Token token, std::int32_t by) {
         auto place = entries_.begin();
         if (!entries_.empty()) {
-            place += last_not_above(entries_.data(), entries_.size(), token) - entries_.data();
+            place += Search::closest(entries_.data(), entries_.size(), token) - entries_.data();
             if (place->token == token) {
                 return add_count(place->count, by);
             }
@@ -71,18 +81,65 @@ private:
     std::vector<Successor> entries_;
 };
 
+using SortedSuccessors = BasicSortedSuccessors<FixedRoundSearch>;
+
+// Successors in the order of their arrival, searched from front to back.
+class UnsortedSuccessors {
+public:
+    UnsortedSuccessors() = default;
+    explicit UnsortedSuccessors(std::span<const Successor> entries)
+        : entries_(entries.begin(), entries.end()) {}
+
+    auto begin() const { return entries_.begin(); }
+    auto end() const { return entries_.end(); }
+
+    std::int32_t count_of(Token token) const {
+        for (const auto& entry : entries_) {
+            if (entry.token == token) {
+                return entry.count;
+            }
+        }
+        return 0;
+    }
+
+    bool increment(Token token, std::int32_t by) {
+        for (auto& entry : entries_) {
+            if (entry.token == token) {
+                return add_count(entry.count, by);
+            }
+        }
+        entries_.push_back({token, by});
+        return true;
+    }
+
+    std::size_t bytes() const { return entries_.capacity() * sizeof(Successor); }
+
+private:
+    std::vector<Successor> entries_;
+};
+
+template <class Successors>
+concept VectorSuccessors = requires(const Successors& read_only, Successors& successors, Token token) {
+    { read_only.count_of(token) } -> std::same_as<std::int32_t>;
+    { successors.increment(token, 1) } -> std::same_as<bool>;
+    { read_only.bytes() } -> std::same_as<std::size_t>;
+};
+
+template <VectorSuccessors Successors>
+std::int32_t count_of(const Successors& successors, Token token) {
+    return successors.count_of(token);
+}
+template <VectorSuccessors Successors>
+bool increment(Successors& successors, Token token, std::int32_t by) {
+    return successors.increment(token, by);
+}
+
 inline std::int32_t count_of(std::span<const Successor> sorted, Token token) {
     if (sorted.empty()) {
         return 0;
     }
     const Successor* entry = last_not_above(sorted.data(), sorted.size(), token);
     return entry->token == token ? entry->count : 0;
-}
-inline std::int32_t count_of(const SortedSuccessors& successors, Token token) {
-    return count_of(successors.span(), token);
-}
-inline bool increment(SortedSuccessors& successors, Token token, std::int32_t by) {
-    return successors.increment(token, by);
 }
 
 // A static look-up's result as a plain pointer, whatever shape it came in.
@@ -134,8 +191,13 @@ std::size_t own_bytes_of(const std::unordered_map<Key, Value, Rest...>& map) {
     return map.size() * sizeof(Node) + map.bucket_count() * sizeof(void*);
 }
 
-inline std::size_t bytes_of(const MapSuccessors& successors) { return own_bytes_of(successors); }
-inline std::size_t bytes_of(const SortedSuccessors& successors) { return successors.bytes(); }
+inline std::size_t bytes_of(const MapSuccessors& successors) {
+    return own_bytes_of(successors);
+}
+template <VectorSuccessors Successors>
+std::size_t bytes_of(const Successors& successors) {
+    return successors.bytes();
+}
 
 template <class NgramMap>
 std::size_t own_bytes_of(const NgramMap& ngrams) {

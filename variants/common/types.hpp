@@ -5,15 +5,16 @@
 #include <compare>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <span>
 
 namespace ladder {
 
 using Token = std::int32_t;
 
-inline constexpr Token null_token = -1;     // pads short n-grams; never a real token
-inline constexpr int ngram_max = 4;         // longest n-gram in the context and dynamic caches
-inline constexpr int static_ngram = 2;      // the static cache holds bigrams only
+inline constexpr Token null_token = -1;  // pads short n-grams; never a real token
+inline constexpr int ngram_max = 4;      // longest n-gram in the context and dynamic caches
+inline constexpr int static_ngram = 2;   // the static cache holds bigrams only
 
 // A token that followed an n-gram, and how often.
 struct Successor {
@@ -40,7 +41,15 @@ struct Ngram {
             tokens[i] = source[i];
         }
     }
-    friend bool operator==(const Ngram&, const Ngram&) = default;
+    // Two words at a time: the defaulted comparison of an array is a call of memcmp, in every look-up.
+    friend bool operator==(const Ngram& a, const Ngram& b) noexcept {
+        std::uint64_t left[2];
+        std::uint64_t right[2];
+        std::memcpy(left, a.tokens.data(), sizeof left);
+        std::memcpy(right, b.tokens.data(), sizeof right);
+        return ((left[0] ^ right[0]) | (left[1] ^ right[1])) == 0;
+    }
 };
+static_assert(sizeof(Ngram) == 16);
 
 }  // namespace ladder

@@ -15,6 +15,7 @@
 
 namespace ladder {
 
+template <class Hash>
 class CopyingMap {
 public:
     static constexpr TieClass tie_class = TieClass::iteration;
@@ -70,7 +71,7 @@ public:
     std::size_t memory_bytes() const { return static_bytes() + bytes_of(context_) + bytes_of(dynamic_); }
 
 private:
-    using NgramMap = std::unordered_map<Ngram, MapSuccessors, XorNgramHash>;
+    using NgramMap = std::unordered_map<Ngram, MapSuccessors, Hash>;
 
     Token draft_one(const Window& window) const {
         MapSuccessors statics;

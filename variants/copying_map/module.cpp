@@ -1,4 +1,6 @@
-#include "copying_map/drafter.hpp"
 #include "common/module.hpp"
+#include "copying_map/drafter.hpp"
 
-LADDER_VARIANT_MODULE(copying_map, ladder::CopyingMap)
+LADDER_VARIANT_MODULE(
+    copying_map, ladder::alternative<ladder::CopyingMap<ladder::XorNgramHash>>({{"hash", "xor"}}),
+    ladder::alternative<ladder::CopyingMap<ladder::AvalanchingNgramHash>>({{"hash", "avalanching"}}))

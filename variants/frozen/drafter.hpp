@@ -7,6 +7,8 @@
 
 namespace ladder {
 
-using Frozen = LookupDrafter<SortedNgramMap, FrozenStaticCache, TieClass::token, Precheck::off>;
+template <HugePages huge_pages = HugePages::off>
+using Frozen = LookupDrafter<SortedNgramMap<>, FrozenStaticCache<MapLayout::split, huge_pages>,
+                             TieClass::token, Precheck::off>;
 
 }  // namespace ladder

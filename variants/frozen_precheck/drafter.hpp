@@ -7,6 +7,8 @@
 
 namespace ladder {
 
-using FrozenPrecheck = LookupDrafter<SortedNgramMap, FrozenStaticCache, TieClass::token, Precheck::on>;
+template <HugePages huge_pages = HugePages::off>
+using FrozenPrecheck = LookupDrafter<SortedNgramMap<>, FrozenStaticCache<MapLayout::split, huge_pages>,
+                                     TieClass::token, Precheck::on>;
 
 }  // namespace ladder

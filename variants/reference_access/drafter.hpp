@@ -9,9 +9,11 @@
 
 namespace ladder {
 
-using ReferenceAccessMap = std::unordered_map<Ngram, MapSuccessors, XorNgramHash>;
+template <class Hash>
+using NodeNgramMap = std::unordered_map<Ngram, MapSuccessors, Hash>;
 
-using ReferenceAccess = LookupDrafter<ReferenceAccessMap, MapStaticCache<ReferenceAccessMap>,
-                                      TieClass::iteration, Precheck::off>;
+template <class Hash, Precheck precheck = Precheck::off>
+using ReferenceAccess =
+    LookupDrafter<NodeNgramMap<Hash>, MapStaticCache<NodeNgramMap<Hash>>, TieClass::iteration, precheck>;
 
 }  // namespace ladder

@@ -1,6 +1,8 @@
 // Rung 3: the outer map's entries lie densely in segments of 4096 bytes; growing moves none of them.
 #pragma once
 
+#include <cstddef>
+
 #include "common/dense_segmented_map.hpp"
 #include "common/hash.hpp"
 #include "common/lookup_drafter.hpp"
@@ -8,9 +10,13 @@
 
 namespace ladder {
 
-using SegmentedOuterMap = DenseSegmentedMap<Ngram, MapSuccessors, AvalanchingNgramHash>;
+template <class Hash, std::size_t segment_bytes>
+using SegmentedOuterMap = DenseSegmentedMap<Ngram, MapSuccessors, Hash, segment_bytes>;
 
-using SegmentedMapDrafter = LookupDrafter<SegmentedOuterMap, MapStaticCache<SegmentedOuterMap>,
-                                          TieClass::iteration, Precheck::off>;
+template <class Hash = AvalanchingNgramHash, std::size_t segment_bytes = 4096,
+          Precheck precheck = Precheck::off>
+using SegmentedMapDrafter =
+    LookupDrafter<SegmentedOuterMap<Hash, segment_bytes>,
+                  MapStaticCache<SegmentedOuterMap<Hash, segment_bytes>>, TieClass::iteration, precheck>;
 
 }  // namespace ladder

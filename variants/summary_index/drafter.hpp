@@ -1,5 +1,5 @@
-// Beyond the ladder: every n-gram carries a summary of its successors, and most drafts are read from summaries
-// alone. README.md in this folder explains the design.
+// Beyond the ladder: every n-gram carries a summary of its successors, and most drafts are read from
+// summaries alone. README.md in this folder explains the design.
 #pragma once
 
 #include <algorithm>
@@ -11,6 +11,7 @@
 
 #include "common/drafter.hpp"
 #include "common/hash.hpp"
+#include "common/huge_pages.hpp"
 #include "common/thresholds.hpp"
 #include "summary_index/ngram_table.hpp"
 #include "summary_index/static_builder.hpp"
@@ -28,9 +29,12 @@ struct Suffixes {
 
     void set(const Window& window) noexcept {
         longest = window.length();
-        for (int n = 1; n <= longest; ++n) {
-            const auto i = static_cast<std::size_t>(n - 1);
-            keys[i] = window.ngram(n);
+        const Token a = window[0], b = window[1], c = window[2], d = window[3];
+        keys[0].tokens = {d, null_token, null_token, null_token};
+        keys[1].tokens = {c, d, null_token, null_token};
+        keys[2].tokens = {b, c, d, null_token};
+        keys[3].tokens = {a, b, c, d};
+        for (std::size_t i = 0; i < keys.size(); ++i) {  // all four, needed or not: no branch, four in flight
             hashes[i] = AvalanchingNgramHash{}(keys[i]);
         }
     }
@@ -80,7 +84,9 @@ public:
     [[nodiscard]] Token top() const noexcept { return entry_.top(); }
     [[nodiscard]] Token verdict() const noexcept { return entry_.verdict(); }
     [[nodiscard]] SuccessorList list() const { return file_.list(entry_); }
-    [[nodiscard]] std::int64_t single_count() const noexcept { return static_cast<std::int64_t>(entry_.value()); }
+    [[nodiscard]] std::int64_t single_count() const noexcept {
+        return static_cast<std::int64_t>(entry_.value());
+    }
 
 private:
     const StaticFile& file_;
@@ -91,8 +97,8 @@ private:
     return static_count == 0 ? 1 : static_weight * static_count;
 }
 
-// A node with several successors whose best passes the gate: does it win the weighted count as well? The bounds
-// decide most cases without a look at the static list, and all but a few of the rest with one.
+// A node with several successors whose best passes the gate: does it win the weighted count as well? The
+// bounds decide most cases without a look at the static list, and all but a few of the rest with one.
 class WeightedContest {
 public:
     WeightedContest(const Node& node, const CountedList& list, const Gate& gate, const StaticWeights& statics)
@@ -119,7 +125,7 @@ private:
             return node_.best;
         }
         return beats(entry->count * weight, favoured, node_.best_count, node_.best) ? if_passing(*entry)
-                                                                                   : node_.best;
+                                                                                    : node_.best;
     }
 
     [[nodiscard]] Token against_list(const SuccessorList& statics) const {
@@ -139,7 +145,8 @@ private:
         return scan(statics, best_score, top_weight);
     }
 
-    [[nodiscard]] Token scan(const SuccessorList& statics, std::int64_t best_score, std::int64_t top_weight) const {
+    [[nodiscard]] Token scan(const SuccessorList& statics, std::int64_t best_score,
+                             std::int64_t top_weight) const {
         // Where no other successor could pass the gate, the first one that beats the best settles it.
         const bool other_may_pass = gate_.passes(node_.total, list_.second_count);
         std::int64_t winning_score = best_score;
@@ -175,12 +182,15 @@ private:
 
 }  // namespace summary
 
+// With huge pages the static file is read into memory instead of mapped.
+template <HugePages huge_pages = HugePages::off>
 class SummaryIndex {
 public:
     static constexpr TieClass tie_class = TieClass::token;
     static constexpr StaticFormat static_format = StaticFormat::summary;
 
-    // A llama.cpp cache is converted in memory first: handy in tests and for users, never what a run measures.
+    // A llama.cpp cache is converted in memory first: handy in tests and for users, never what a run
+    // measures.
     void load(const StaticSource& source) {
         if (source.format() == StaticFormat::llama) {
             Source reader = source.open();
@@ -190,8 +200,13 @@ public:
             return;
         }
         source.require(static_format);
-        static_ = source.in_memory() ? summary::StaticFile::from_bytes(source.bytes(), source.name())
-                                     : summary::StaticFile::map(source.name());
+        if (source.in_memory()) {
+            static_ = summary::StaticFile::from_bytes(source.bytes(), source.name());
+        } else if (huge_pages == HugePages::on) {
+            static_ = summary::StaticFile::read(source.name(), huge_page_hook(huge_pages));
+        } else {
+            static_ = summary::StaticFile::map(source.name());
+        }
     }
 
     static void convert(const std::string& source, const std::string& target) {
@@ -266,7 +281,8 @@ private:
     static std::uint64_t hash_of(const Ngram& key) { return AvalanchingNgramHash{}(key); }
 
     static int length_of(const Ngram& key) {
-        return static_cast<int>(std::find(key.tokens.begin(), key.tokens.end(), null_token) - key.tokens.begin());
+        return static_cast<int>(std::find(key.tokens.begin(), key.tokens.end(), null_token) -
+                                key.tokens.begin());
     }
 
     void mark(const summary::Node& node, std::uint64_t hash) {
@@ -276,8 +292,8 @@ private:
         }
     }
 
-    // Makes `here_` the suffixes of a sequence of this length. Within a chunk the caller's sequence only grows,
-    // so the length tells whether they are known already.
+    // Makes `here_` the suffixes of a sequence of this length. Within a chunk the caller's sequence only
+    // grows, so the length tells whether they are known already.
     void follow(std::size_t length, const Window& window) {
         if (here_length_ == length) {
             return;

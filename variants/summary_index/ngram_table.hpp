@@ -20,7 +20,7 @@ inline constexpr std::uint32_t no_list = 0xffffffffU;
 // Half a cache line. While an n-gram has one successor that is all there is; the second one opens a list.
 struct alignas(32) Node {
     Ngram key;
-    Token best = null_token;       // highest count, the smallest token of equals
+    Token best = null_token;  // highest count, the smallest token of equals
     std::uint32_t best_count = 0;
     std::uint32_t total = 0;       // 0: an empty slot
     std::uint32_t list = no_list;  // place in the table's lists
@@ -43,8 +43,8 @@ struct CountedList {
     }
 };
 
-// Open addressing with linear probing over one flat array; nothing is ever erased alone. Slots are numbered by
-// the top bits of the caller's hash.
+// Open addressing with linear probing over one flat array; nothing is ever erased alone. Slots are numbered
+// by the top bits of the caller's hash.
 class NgramTable {
 public:
     explicit NgramTable(unsigned first_bits) { allocate(first_bits); }
@@ -196,7 +196,8 @@ private:
 
     static std::uint32_t add_to_list(CountedList& list, const Ngram& key, Token token, std::uint32_t by) {
         std::vector<Successor>& entries = list.entries;
-        auto place = entries.begin() + (last_not_above(entries.data(), entries.size(), token) - entries.data());
+        auto place =
+            entries.begin() + (last_not_above(entries.data(), entries.size(), token) - entries.data());
         if (place->token == token) {
             if (!add_count(place->count, static_cast<std::int32_t>(by))) [[unlikely]] {
                 throw_count_overflow(key, token);

@@ -18,7 +18,8 @@ public:
     explicit ListWriter(const Layout& layout) : layout_(layout) {}
 
     // `successors` in any order. Returns the offset in list units.
-    std::uint64_t add(std::span<const Successor> successors, std::uint32_t top_count, std::uint32_t second_count) {
+    std::uint64_t add(std::span<const Successor> successors, std::uint32_t top_count,
+                      std::uint32_t second_count) {
         light_.clear();
         heavy_.clear();
         for (const auto& [token, count] : successors) {
@@ -30,12 +31,11 @@ public:
             }
         }
         std::sort(light_.begin(), light_.end());
-        std::sort(heavy_.begin(), heavy_.end(), [](const HeavyPair& a, const HeavyPair& b) {
-            return a.permuted_token < b.permuted_token;
-        });
+        std::sort(heavy_.begin(), heavy_.end(),
+                  [](const HeavyPair& a, const HeavyPair& b) { return a.permuted_token < b.permuted_token; });
         const std::uint64_t offset = bytes_.size() / list_unit_bytes;
-        put_head({static_cast<std::uint32_t>(light_.size()), static_cast<std::uint32_t>(heavy_.size()), top_count,
-                  second_count});
+        put_head({static_cast<std::uint32_t>(light_.size()), static_cast<std::uint32_t>(heavy_.size()),
+                  top_count, second_count});
         for (const HeavyPair& pair : heavy_) {
             put(&pair, sizeof pair);
         }
@@ -62,7 +62,8 @@ private:
             put(&word, sizeof word);
             return;
         }
-        const std::uint32_t words[] = {head.n_light << 1 | 1, head.n_heavy, head.top_count, head.second_count};
+        const std::uint32_t words[] = {head.n_light << 1 | 1, head.n_heavy, head.top_count,
+                                       head.second_count};
         put(words, sizeof words);
     }
 
@@ -95,8 +96,8 @@ template <class Entry>
             return false;
         }
         const std::uint64_t line = home + displacement;
-        words[line * Entry::per_line + used[line]++] = Entry::encode(
-            layout, Entry::identity(layout, item.permuted_key, displacement), item.payload);
+        words[line * Entry::per_line + used[line]++] =
+            Entry::encode(layout, Entry::identity(layout, item.permuted_key, displacement), item.payload);
     }
     return true;
 }
@@ -130,11 +131,12 @@ public:
 private:
     // Fuller lines make a smaller file and more look-ups that must read a second line.
     static constexpr double fill = 0.72;
-    static constexpr std::uint64_t least_lines = 8;  // so that a wide entry's identity fits whatever the tokens
+    static constexpr std::uint64_t least_lines =
+        8;  // so that a wide entry's identity fits whatever the tokens
 
     static std::uint64_t lines_for(double entries, std::size_t per_line) {
-        return std::max(least_lines,
-                        static_cast<std::uint64_t>(std::ceil(entries / (fill * static_cast<double>(per_line)))));
+        return std::max(least_lines, static_cast<std::uint64_t>(
+                                         std::ceil(entries / (fill * static_cast<double>(per_line)))));
     }
 
     // Whether offsets and counts fit what a narrow entry has left. The lists' size is bounded from above.
@@ -162,11 +164,13 @@ private:
         });
     }
 
-    static Payload payload_of(std::span<const Successor> successors, ListWriter& lists, std::uint64_t value_limit) {
+    static Payload payload_of(std::span<const Successor> successors, ListWriter& lists,
+                              std::uint64_t value_limit) {
         std::int64_t total = 0;
         Successor top{null_token, 0};
         std::int32_t second = 0;
-        for (const Successor& successor : successors) {  // ascending tokens: the first of equals is the smallest
+        for (const Successor& successor :
+             successors) {  // ascending tokens: the first of equals is the smallest
             total += successor.count;
             if (successor.count > top.count) {
                 second = top.count;
@@ -179,8 +183,9 @@ private:
             return {Kind::single, top.token, static_cast<std::uint64_t>(top.count)};
         }
         const Kind kind = static_gate.passes(total, top.count) ? Kind::several_pass : Kind::several_fail;
-        return {kind, top.token,
-                lists.add(successors, static_cast<std::uint32_t>(top.count), static_cast<std::uint32_t>(second))};
+        return {
+            kind, top.token,
+            lists.add(successors, static_cast<std::uint32_t>(top.count), static_cast<std::uint32_t>(second))};
     }
 
     template <class Entry>
@@ -193,8 +198,8 @@ private:
         const std::span<const std::byte> lines = std::as_bytes(std::span(words));
         header_.n_lines = lines.size() / line_bytes;
         header_.lines_offset = section_alignment;
-        header_.lists_offset =
-            (section_alignment + lines.size() + section_alignment - 1) / section_alignment * section_alignment;
+        header_.lists_offset = (section_alignment + lines.size() + section_alignment - 1) /
+                               section_alignment * section_alignment;
         header_.lists_bytes = lists_.size();
         header_.file_bytes = header_.lists_offset + header_.lists_bytes;
         const std::vector<std::byte> gap(section_alignment - sizeof(Header));

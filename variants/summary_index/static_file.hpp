@@ -17,7 +17,8 @@
 namespace ladder::summary {
 
 [[noreturn]] inline void refuse(const std::string& name, std::uint64_t offset, const std::string& problem) {
-    throw InputError(name, offset, problem, "the summary file is damaged; make it again from llama.cpp's file");
+    throw InputError(name, offset, problem,
+                     "the summary file is damaged; make it again from llama.cpp's file");
 }
 
 [[nodiscard]] inline std::uint64_t header_digest(const Header& header) noexcept {
@@ -100,12 +101,13 @@ public:
             const std::uint64_t heavy = find(head_.n_heavy, wanted, [&](std::uint32_t i) {
                 return std::uint64_t{heavy_pair(i).permuted_token};
             });
-            if (heavy < head_.n_heavy && heavy_pair(static_cast<std::uint32_t>(heavy)).permuted_token == wanted) {
+            if (heavy < head_.n_heavy &&
+                heavy_pair(static_cast<std::uint32_t>(heavy)).permuted_token == wanted) {
                 return heavy_pair(static_cast<std::uint32_t>(heavy)).count;
             }
         }
-        const std::uint64_t at =
-            find(head_.n_light, wanted, [&](std::uint32_t i) { return light_pair(i) >> layout_->count_bits; });
+        const std::uint64_t at = find(head_.n_light, wanted,
+                                      [&](std::uint32_t i) { return light_pair(i) >> layout_->count_bits; });
         if (at >= head_.n_light) {
             return 0;
         }
@@ -135,10 +137,11 @@ private:
         return word & low_bits(8 * layout_->pair_bytes);
     }
 
-    // Where `wanted` lies, or would lie, among `n` ascending values spread evenly over the permuted tokens: the
-    // value itself says where to look, and a few steps correct the guess.
+    // Where `wanted` lies, or would lie, among `n` ascending values spread evenly over the permuted tokens:
+    // the value itself says where to look, and a few steps correct the guess.
     template <class ValueAt>
-    [[nodiscard]] std::uint64_t find(std::uint32_t n, std::uint64_t wanted, ValueAt&& value_at) const noexcept {
+    [[nodiscard]] std::uint64_t find(std::uint32_t n, std::uint64_t wanted,
+                                     ValueAt&& value_at) const noexcept {
         if (n == 0) {
             return 0;
         }
@@ -207,7 +210,8 @@ template <>
         std::memcpy(words, line, line_bytes);
         const WideEntry::Word wanted = WideEntry::identity(layout, permuted_key, displacement);
         for (const WideEntry::Word& word : words) {
-            if ((word.front & low_bits(kind_bits)) != 0 && word.front >> kind_bits == wanted.front >> kind_bits) {
+            if ((word.front & low_bits(kind_bits)) != 0 &&
+                word.front >> kind_bits == wanted.front >> kind_bits) {
                 return WideEntry::decode(layout, word);
             }
         }
@@ -264,8 +268,8 @@ public:
         const std::uint64_t key = layout_.permuted(bigram);
         const Payload payload = narrow_ ? find_in_lines<NarrowEntry>(lines_, layout_, key)
                                         : find_in_lines<WideEntry>(lines_, layout_, key);
-        if (payload.kind != Kind::empty &&
-            static_cast<std::uint64_t>(payload.top) >= header_.token_limit) [[unlikely]] {
+        if (payload.kind != Kind::empty && static_cast<std::uint64_t>(payload.top) >= header_.token_limit)
+            [[unlikely]] {
             refuse(name_, header_.lines_offset + layout_.line_of(key) * line_bytes,
                    "an entry names token " + std::to_string(payload.top) + ", beyond the file's own limit");
         }

@@ -22,33 +22,34 @@ inline constexpr std::uint64_t section_alignment = 4096;
 inline constexpr unsigned displacement_bits = 2;  // an entry lies at most three lines behind its own
 inline constexpr unsigned kind_bits = 2;
 inline constexpr std::size_t list_unit_bytes = 4;  // list offsets count these
-inline constexpr std::size_t tail_bytes = 8;       // behind the last list, so that no read of a pair leaves the file
+inline constexpr std::size_t tail_bytes =
+    8;  // behind the last list, so that no read of a pair leaves the file
 
 struct Header {
     std::array<std::uint8_t, 8> magic;
     std::uint32_t version;
-    std::uint32_t entry_bytes;                          // 8: narrow, 16: wide
+    std::uint32_t entry_bytes;  // 8: narrow, 16: wide
     std::uint64_t file_bytes;
-    std::uint64_t vocabulary_size;                      // of the tokenizer; 0 if unknown
-    std::array<std::uint8_t, 32> tokenizer_sha256;      // zeros if unknown
-    std::uint64_t token_limit;                          // one more than the largest token id in the file
+    std::uint64_t vocabulary_size;                  // of the tokenizer; 0 if unknown
+    std::array<std::uint8_t, 32> tokenizer_sha256;  // zeros if unknown
+    std::uint64_t token_limit;                      // one more than the largest token id in the file
     std::uint64_t n_bigrams;
     std::uint64_t n_successors;
     std::uint64_t n_lines;
     std::uint64_t lines_offset;
     std::uint64_t lists_offset;
     std::uint64_t lists_bytes;
-    std::uint64_t content_xxh64;                        // of everything behind the header
-    std::uint64_t header_xxh64;                         // of everything before this field
+    std::uint64_t content_xxh64;  // of everything behind the header
+    std::uint64_t header_xxh64;   // of everything before this field
 };
 static_assert(sizeof(Header) == 136 && std::is_trivially_copyable_v<Header>);
 
 // 0 marks an empty slot, so every entry has a kind.
 enum class Kind : std::uint8_t {
     empty = 0,
-    single = 1,         // one successor: it and its count are in the entry
-    several_fail = 2,   // a list, and static alone drafts nothing
-    several_pass = 3,   // a list, and static alone drafts the most frequent successor
+    single = 1,        // one successor: it and its count are in the entry
+    several_fail = 2,  // a list, and static alone drafts nothing
+    several_pass = 3,  // a list, and static alone drafts the most frequent successor
 };
 
 // What an entry says, apart from whose it is.
@@ -62,8 +63,8 @@ struct Payload {
     return bits >= 64 ? ~std::uint64_t{0} : (std::uint64_t{1} << bits) - 1;
 }
 
-// Mixes a key of `bits` bits one to one: bijective steps only, so that a part of the result, together with the
-// line it led to, identifies the key exactly.
+// Mixes a key of `bits` bits one to one: bijective steps only, so that a part of the result, together with
+// the line it led to, identifies the key exactly.
 [[nodiscard]] constexpr std::uint64_t permute(std::uint64_t key, unsigned bits) noexcept {
     const unsigned half = (bits + 1) / 2;
     key ^= key >> half;
@@ -79,15 +80,16 @@ struct Layout {
     unsigned token_bits = 1;
     std::uint64_t n_lines = 1;
     unsigned remainder_bits = 0;
-    unsigned pair_bytes = 3;   // a list's light pair: permuted token above its count
+    unsigned pair_bytes = 3;  // a list's light pair: permuted token above its count
     unsigned count_bits = 1;
 
     Layout() = default;
     Layout(std::uint64_t token_limit, std::uint64_t lines) : n_lines(lines) {
         token_bits = static_cast<unsigned>(std::max(1, static_cast<int>(std::bit_width(token_limit - 1))));
-        // The keys that lead to one line are an interval of the permuted keys; this many bits tell them apart.
-        const auto per_line = static_cast<std::uint64_t>(
-            ((Wide{1} << (2 * token_bits)) + n_lines - 1) / n_lines);
+        // The keys that lead to one line are an interval of the permuted keys; this many bits tell them
+        // apart.
+        const auto per_line =
+            static_cast<std::uint64_t>(((Wide{1} << (2 * token_bits)) + n_lines - 1) / n_lines);
         remainder_bits = static_cast<unsigned>(std::bit_width(per_line - 1));
         constexpr unsigned least_count_bits = 5, most_count_bits = 8;
         while (8 * pair_bytes < token_bits + least_count_bits) {
@@ -123,8 +125,10 @@ struct NarrowEntry {
         const unsigned used = kind_bits + displacement_bits + layout.remainder_bits + layout.token_bits;
         return used >= 64 ? 0 : 64 - used;
     }
-    [[nodiscard]] static Word identity(const Layout& layout, std::uint64_t permuted_key, unsigned displacement) {
-        return ((permuted_key & low_bits(layout.remainder_bits)) << displacement_bits | displacement) << kind_bits;
+    [[nodiscard]] static Word identity(const Layout& layout, std::uint64_t permuted_key,
+                                       unsigned displacement) {
+        return ((permuted_key & low_bits(layout.remainder_bits)) << displacement_bits | displacement)
+               << kind_bits;
     }
     [[nodiscard]] static Word identity_mask(const Layout& layout) noexcept {
         return low_bits(layout.remainder_bits + displacement_bits) << kind_bits;
@@ -153,7 +157,8 @@ struct WideEntry {
     static constexpr unsigned token_width = 31;
 
     [[nodiscard]] static unsigned value_bits(const Layout&) noexcept { return 64 - token_width; }
-    [[nodiscard]] static Word identity(const Layout& layout, std::uint64_t permuted_key, unsigned displacement) {
+    [[nodiscard]] static Word identity(const Layout& layout, std::uint64_t permuted_key,
+                                       unsigned displacement) {
         // Two bits for the kind and two for the displacement leave 60: the line gives the rest of the key.
         return {((permuted_key & low_bits(std::min(layout.remainder_bits, 60U))) << displacement_bits |
                  displacement)
@@ -187,7 +192,8 @@ struct ListHead {
     }
 };
 
-// A successor too frequent for a light pair; heavy ones lie before the light ones, both sorted by permuted token.
+// A successor too frequent for a light pair; heavy ones lie before the light ones, both sorted by permuted
+// token.
 struct HeavyPair {
     std::uint32_t permuted_token;
     std::uint32_t count;

@@ -1,0 +1,60 @@
+# Thin: every target sets up .venv by itself and then calls `ladder` or a test tool.
+PYTHON  ?= python3
+VENV    := .venv
+BIN     := $(VENV)/bin
+STAMP   := $(VENV)/.installed
+LADDER  := $(BIN)/ladder
+CONFIG  ?= configs/reproduce.toml
+VARIANT ?=
+SECONDS ?= 60
+PYTEST_ARGS ?=
+
+NATIVE_SOURCES := CMakeLists.txt $(shell find variants -name '*.hpp' -o -name '*.cpp' -o -name 'variant.toml')
+
+.DEFAULT_GOAL := help
+.PHONY: help setup reproduce smoke charts ablation test lint sanitize fuzz clean
+
+help:  ## What can be made
+	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+$(STAMP): pyproject.toml $(NATIVE_SOURCES)
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+		{ echo "ladder needs Python 3.11 or newer: set PYTHON=, e.g. make PYTHON=python3.12" >&2; exit 2; }
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV) || \
+		{ echo "no virtual environment could be made: install python3-venv (Debian: apt install python3-venv python3-dev)" >&2; exit 2; }
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	@touch $@
+
+setup: $(STAMP)  ## Virtual environment and native modules (all other targets do this too)
+
+reproduce: $(STAMP)  ## Measure every rung and draw the charts (CONFIG=configs/...toml)
+	$(LADDER) all $(CONFIG)
+
+smoke: $(STAMP)  ## The same job in under two minutes
+	$(LADDER) all configs/smoke.toml
+
+charts: $(STAMP)  ## Draw the charts again from the results alone (CONFIG=)
+	$(LADDER) charts $(CONFIG)
+
+ablation: $(STAMP)  ## One variant against what it changes (VARIANT=name)
+	$(LADDER) ablate $(VARIANT)
+
+test: $(STAMP)  ## All tests
+	$(BIN)/python -m pytest $(PYTEST_ARGS)
+
+lint: $(STAMP)  ## Formatting, lint and types
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	git ls-files 'variants/*.hpp' 'variants/*.cpp' 'tests/*.cpp' 'tests/*.hpp' 'fuzz/*.cpp' 'fuzz/*.hpp' | xargs $(BIN)/clang-format --dry-run --Werror
+
+sanitize: $(STAMP)  ## The native tests under AddressSanitizer and UndefinedBehaviorSanitizer
+	cmake -S . -B build/sanitize -DCMAKE_BUILD_TYPE=RelWithDebInfo -DLADDER_SANITIZE=ON -DLADDER_NATIVE_TESTS=ON
+	cmake --build build/sanitize
+	ctest --test-dir build/sanitize --output-on-failure
+
+fuzz: $(STAMP)  ## Coverage-guided fuzzing of every loader and of the replay (SECONDS= per target)
+	$(BIN)/python fuzz/run.py $(SECONDS)
+
+clean:  ## Remove what was built; results and caches stay
+	rm -rf build $(VENV) .mypy_cache .ruff_cache .pytest_cache

@@ -1,0 +1,58 @@
+// What the fuzz targets share: reading decisions from the input, and a trap that the fuzzer reports.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "common/check.hpp"
+#include "common/types.hpp"
+
+namespace ladder::fuzz {
+
+// A broken promise that no sanitizer would notice.
+[[noreturn]] inline void finding(const std::string& what) {
+    std::fprintf(stderr, "finding: %s\n", what.c_str());
+    std::abort();
+}
+
+// Takes decisions off the front of the input; zeros once it is used up.
+class Reader {
+public:
+    Reader(const std::uint8_t* data, std::size_t size) : bytes_(data, size) {}
+
+    std::uint8_t byte() {
+        if (bytes_.empty()) {
+            return 0;
+        }
+        const std::uint8_t value = bytes_.front();
+        bytes_ = bytes_.subspan(1);
+        return value;
+    }
+    std::uint32_t word() {
+        std::uint32_t value = 0;
+        for (int i = 0; i < 4; ++i) {
+            value = value << 8 | byte();
+        }
+        return value;
+    }
+    bool empty() const { return bytes_.empty(); }
+    std::span<const std::uint8_t> rest() const { return bytes_; }
+
+private:
+    std::span<const std::uint8_t> bytes_;
+};
+
+inline std::vector<std::byte> as_bytes(std::span<const std::uint8_t> bytes) {
+    std::vector<std::byte> result;
+    for (const std::uint8_t value : bytes) {
+        result.push_back(std::byte{value});
+    }
+    return result;
+}
+
+}  // namespace ladder::fuzz

@@ -1,0 +1,65 @@
+// Arbitrary bytes as llama.cpp's static file: every variant takes or refuses them alike, and drafts alike
+// from what it took.
+#include <map>
+#include <optional>
+
+#include "common.hpp"
+#include "common/drafter.hpp"
+#include "variants.inc"
+
+namespace {
+
+using namespace ladder;
+
+std::vector<Token> draft_after(auto& drafter, Bigram bigram) {
+    const std::vector<Token> sequence{bigram.first, bigram.second};
+    std::vector<Token> memory(9);
+    DraftBuffer draft(memory.data());
+    drafter.draft(sequence, 8, draft);
+    return {draft.begin(), draft.end()};
+}
+
+// Every draft of one variant; nothing if it refused the file.
+template <class D>
+std::optional<std::vector<std::vector<Token>>> drafts(std::span<const std::byte> bytes) {
+    D drafter;
+    try {
+        drafter.load(StaticSource::memory(bytes));
+    } catch (const InputError&) {
+        return std::nullopt;
+    }
+    std::vector<std::vector<Token>> result;
+    for (std::size_t at = 0; at + 8 <= bytes.size() && at < 256; at += 4) {
+        Bigram bigram{};
+        std::memcpy(&bigram, bytes.data() + at, sizeof bigram);
+        if (bigram.first >= 0 && bigram.second >= 0) {
+            result.push_back(draft_after(drafter, bigram));
+        }
+    }
+    return result;
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+    const std::vector<std::byte> bytes = fuzz::as_bytes({data, size});
+    if (detect_static_format(bytes) == StaticFormat::frozen) {
+        return 0;  // another target's matter
+    }
+    std::map<TieClass, std::vector<std::vector<Token>>> first;
+    std::optional<bool> accepted;
+#define LADDER_VARIANT(name, type)                                                   \
+    {                                                                                \
+        const auto got = drafts<type>(bytes);                                        \
+        if (accepted.value_or(got.has_value()) != got.has_value()) {                 \
+            fuzz::finding(#name " and another variant disagree on the file");        \
+        }                                                                            \
+        accepted = got.has_value();                                                  \
+        if (got && first.try_emplace(type::tie_class, *got).first->second != *got) { \
+            fuzz::finding(#name " drafts otherwise than its tie class");             \
+        }                                                                            \
+    }
+    LADDER_VARIANTS
+#undef LADDER_VARIANT
+    return 0;
+}

@@ -1,0 +1,97 @@
+"""Builds and runs every fuzz target: `python fuzz/run.py SECONDS [TARGET ...]`, SECONDS for each target.
+
+Prints executions, executions per second and the total.
+Exit code 0: no finding; 1: a finding (its input is kept and named); 2: no usable clang.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+from seeds import SEEDS, write_seeds
+
+ROOT = Path(__file__).resolve().parents[1]
+BUILD = ROOT / "build" / "fuzz"
+MODULE = re.compile(r"LADDER_VARIANT_MODULE\(\s*(\w+)\s*,\s*([\w:]+)\s*\)")
+FLAGS = ["-std=c++20", "-g", "-O2", "-fsanitize=fuzzer,address,undefined", "-fno-sanitize-recover=all"]
+INSTALL = "apt-get install clang-14 libclang-rt-14-dev (or any clang from 14 on, with its libFuzzer)"
+
+
+def find_clang() -> str | None:
+    """The newest clang++ that can link a fuzz target."""
+    for name in ["clang++", *(f"clang++-{version}" for version in range(22, 13, -1))]:
+        path = shutil.which(name)
+        if path is None:
+            continue
+        probe = 'extern "C" int LLVMFuzzerTestOneInput(const unsigned char*, unsigned long) { return 0; }'
+        command = [path, "-x", "c++", "-fsanitize=fuzzer", "-o", str(BUILD / "probe"), "-"]
+        if subprocess.run(command, input=probe, text=True, capture_output=True, check=False).returncode == 0:
+            return path
+    return None
+
+
+def write_variants() -> list[str]:
+    """List every variant's header and class in an include file; return their names."""
+    found = [MODULE.search(file.read_text()) for file in sorted((ROOT / "variants").glob("*/module.cpp"))]
+    pairs = [(match[1], match[2]) for match in found if match]
+    includes = "".join(f'#include "{name}/drafter.hpp"\n' for name, _ in pairs)
+    rows = " ".join(f"LADDER_VARIANT({name}, {type_})" for name, type_ in pairs)
+    (BUILD / "variants.inc").write_text(f"{includes}#define LADDER_VARIANTS {rows}\n")
+    return [name for name, _ in pairs]
+
+
+def build(clang: str, target: str) -> Path:
+    """Compile one target against the headers of all variants."""
+    binary = BUILD / target
+    includes = [f"-I{ROOT / 'variants'}", f"-I{ROOT / 'fuzz'}", f"-I{BUILD}"]
+    source = ROOT / "fuzz" / f"{target}.cpp"
+    subprocess.run([clang, *FLAGS, *includes, str(source), "-o", str(binary), "-pthread"], check=True)
+    return binary
+
+
+def fuzz(binary: Path, target: str, seconds: int) -> tuple[int, float, bool]:
+    """Executions, seconds spent, and whether something was found."""
+    seeds, corpus, findings = BUILD / "seeds" / target, BUILD / "corpus" / target, BUILD / "findings"
+    write_seeds(target, seeds)
+    for folder in (corpus, findings):
+        folder.mkdir(parents=True, exist_ok=True)
+    options = [f"-max_total_time={seconds}", "-print_final_stats=1", "-timeout=20", "-rss_limit_mb=3000"]
+    options += ["-max_len=1024", f"-artifact_prefix={findings}/{target}-", "-malloc_limit_mb=1000"]
+    begin = time.monotonic()
+    run = subprocess.run([binary, *options, corpus, seeds], capture_output=True, text=True, check=False)
+    spent = time.monotonic() - begin
+    match = re.search(r"number_of_executed_units:\s*(\d+)", run.stderr)
+    if run.returncode != 0:
+        print("\n".join(run.stderr.splitlines()[-60:]), file=sys.stderr)
+    return int(match[1]) if match else 0, spent, run.returncode != 0
+
+
+def main() -> int:
+    """Run what the command line asks for; return the exit code."""
+    if len(sys.argv) < 2 or not sys.argv[1].isdigit() or not set(sys.argv[2:]) <= set(SEEDS):
+        print(f"usage: run.py SECONDS [{' | '.join(SEEDS)} ...]", file=sys.stderr)
+        return 2
+    BUILD.mkdir(parents=True, exist_ok=True)
+    clang = find_clang()
+    if clang is None:
+        print(f"no clang with libFuzzer found; install it: {INSTALL}", file=sys.stderr)
+        return 2
+    print(f"variants: {', '.join(write_variants())}", file=sys.stderr)
+    total, findings = 0, 0
+    for target in sys.argv[2:] or SEEDS:
+        executions, spent, found = fuzz(build(clang, target), target, int(sys.argv[1]))
+        total += executions
+        findings += found
+        verdict = f"a finding in {BUILD / 'findings'}" if found else "no finding"
+        print(f"{target}: {executions} executions, {executions / spent:.0f} a second, {verdict}", flush=True)
+    print(f"total: {total} executions, {findings} targets with findings")
+    return 1 if findings else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

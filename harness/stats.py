@@ -1,0 +1,430 @@
+"""From run records to figures: one tidy row per run and metric, and their median, minimum and maximum.
+
+Pure functions of a results folder. A figure that does not exist is an empty field with a note, never NaN.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import statistics
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from harness.errors import InputError
+from harness.manifests import write_atomic
+from harness.records import RunRecord, load_json, load_records
+
+EXPERIMENT_SCHEMA = 1
+NS_PER_US = 1e3
+NS_PER_S = 1e9
+BYTES_PER_MB = 1e6
+
+RUN_FIELDS = ("variant", "size_mb", "repeat", "timing", "metric", "value", "unit", "note")
+SUMMARY_FIELDS = ("variant", "size_mb", "metric", "unit", "n", "median", "min", "max")
+
+Measured = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Metric:
+    """A figure derived from one record. `timing` is the mode it belongs to (None: any)."""
+
+    name: str
+    unit: str
+    meaning: str
+    timing: str | None
+    compute: Callable[[Measured], float | int | None]
+    absent: str  # why it is missing when it is
+
+
+@dataclass(frozen=True)
+class RunRow:
+    """One row of runs.csv."""
+
+    variant: str
+    size_mb: float
+    repeat: int
+    timing: str
+    metric: str
+    value: float | int | None
+    unit: str
+    note: str
+
+
+@dataclass(frozen=True)
+class SummaryRow:
+    """One row of summary.csv; `n` counts the runs that have the figure."""
+
+    variant: str
+    size_mb: float
+    metric: str
+    unit: str
+    n: int
+    median: float | int | None
+    min: float | int | None
+    max: float | int | None
+
+
+@dataclass(frozen=True)
+class Results:
+    """Everything a results folder holds."""
+
+    folder: Path
+    experiment: dict[str, Any]
+    variants: dict[str, dict[str, Any]]
+    machine: dict[str, Any]
+    records: list[RunRecord]
+    missing_total: int
+    superseded_total: int
+
+
+# --- metrics -----------------------------------------------------------------------------------------------
+
+
+def _per_drafted(measured: Measured, *names: str) -> float | None:
+    drafted = measured.get("n_drafted")
+    parts = [measured.get(name) for name in names]
+    if not drafted or any(part is None for part in parts):
+        return None
+    return sum(float(part) for part in parts if part is not None) / int(drafted) / NS_PER_US
+
+
+def _net_latency(measured: Measured) -> float | None:
+    clock = measured.get("clock") or {}
+    gross = _per_drafted(measured, "draft_ns_total", "update_ns_total")
+    if gross is None or clock.get("readings") is None or clock.get("ns_per_reading") is None:
+        return None
+    cost_us = float(clock["readings"]) * float(clock["ns_per_reading"]) / NS_PER_US
+    return gross - cost_us / int(measured["n_drafted"])
+
+
+def _ratio(over: str, under: str, scale: float = 1.0) -> Callable[[Measured], float | None]:
+    def compute(measured: Measured) -> float | None:
+        top, bottom = measured.get(over), measured.get(under)
+        return None if top is None or not bottom else float(top) / float(bottom) * scale
+
+    return compute
+
+
+def _scaled(name: str, unit: float) -> Callable[[Measured], float | None]:
+    def compute(measured: Measured) -> float | None:
+        value = measured.get(name)
+        return None if value is None else float(value) / unit
+
+    return compute
+
+
+def _count(name: str) -> Callable[[Measured], int | None]:
+    return lambda measured: measured.get(name)
+
+
+def _us_per_call(measured: Measured) -> float | None:
+    calls = measured.get("draft_calls")
+    draft, update = measured.get("draft_ns_total"), measured.get("update_ns_total")
+    return None if not calls or draft is None or update is None else float(draft + update) / calls / NS_PER_US
+
+
+def histogram_quantile(histogram: list[list[int]] | None, share: float) -> float | None:
+    """Upper bound (µs) of the bucket that holds the `share` quantile; None if empty.
+
+    `histogram`: [upper_ns, count] pairs in rising order.
+    """
+    total = sum(count for _, count in histogram or [])
+    seen = 0
+    for upper_ns, count in histogram or []:
+        seen += count
+        if total and seen >= share * total:
+            return upper_ns / NS_PER_US
+    return None
+
+
+def _quantile(share: float) -> Callable[[Measured], float | None]:
+    return lambda measured: histogram_quantile(measured.get("histogram"), share)
+
+
+_NOTHING_DRAFTED = "nothing was drafted"
+_NO_STATIC = "no static cache"
+_NOT_REPORTED = "the system does not report it"
+METRICS: tuple[Metric, ...] = (
+    Metric(
+        "draft_latency_us",
+        "us",
+        "time in draft and update per drafted token, gross",
+        "section",
+        lambda measured: _per_drafted(measured, "draft_ns_total", "update_ns_total"),
+        _NOTHING_DRAFTED,
+    ),
+    Metric(
+        "draft_latency_net_us",
+        "us",
+        "the same less the clock's own cost (readings x measured cost of one)",
+        "section",
+        _net_latency,
+        _NOTHING_DRAFTED,
+    ),
+    Metric(
+        "draft_us",
+        "us",
+        "time in draft per drafted token",
+        "section",
+        lambda measured: _per_drafted(measured, "draft_ns_total"),
+        _NOTHING_DRAFTED,
+    ),
+    Metric(
+        "update_us",
+        "us",
+        "time in update per drafted token",
+        "section",
+        lambda measured: _per_drafted(measured, "update_ns_total"),
+        _NOTHING_DRAFTED,
+    ),
+    Metric(
+        "merge_us",
+        "us",
+        "time in the merges after chunks, per drafted token (not part of the latency)",
+        "section",
+        lambda measured: _per_drafted(measured, "merge_ns_total"),
+        _NOTHING_DRAFTED,
+    ),
+    Metric(
+        "us_per_call",
+        "us",
+        "time in draft and update per draft call",
+        "section",
+        _us_per_call,
+        "no draft call",
+    ),
+    Metric(
+        "draft_latency_chunk_us",
+        "us",
+        "draft latency with one pair of clock readings per chunk",
+        "chunk",
+        lambda measured: _per_drafted(measured, "draft_update_ns_total"),
+        _NOTHING_DRAFTED,
+    ),
+    Metric(
+        "draft_call_p50_us",
+        "us",
+        "half of the draft calls took at most this",
+        "histogram",
+        _quantile(0.5),
+        "no draft call",
+    ),
+    Metric(
+        "draft_call_p99_us",
+        "us",
+        "99 % of the draft calls took at most this",
+        "histogram",
+        _quantile(0.99),
+        "no draft call",
+    ),
+    Metric(
+        "draft_call_max_us",
+        "us",
+        "the slowest draft call took at most this",
+        "histogram",
+        _quantile(1.0),
+        "no draft call",
+    ),
+    Metric(
+        "load_time_s",
+        "s",
+        "opening the static cache file to ready for the first draft",
+        None,
+        _scaled("load_ns", NS_PER_S),
+        _NO_STATIC,
+    ),
+    Metric(
+        "load_verify_s",
+        "s",
+        "verifying the file's checksum (not part of the load time)",
+        None,
+        _scaled("load_verify_ns", NS_PER_S),
+        "the format has no checksum",
+    ),
+    Metric(
+        "peak_rss_mb",
+        "MB",
+        "most resident memory from the loaded tokens on",
+        None,
+        _scaled("peak_rss_bytes", BYTES_PER_MB),
+        _NOT_REPORTED,
+    ),
+    Metric(
+        "loaded_rss_mb",
+        "MB",
+        "resident memory after the load",
+        None,
+        _scaled("loaded_rss_bytes", BYTES_PER_MB),
+        _NOT_REPORTED,
+    ),
+    Metric(
+        "baseline_rss_mb",
+        "MB",
+        "resident memory before the load",
+        None,
+        _scaled("baseline_rss_bytes", BYTES_PER_MB),
+        _NOT_REPORTED,
+    ),
+    Metric(
+        "static_mb",
+        "MB",
+        "the static cache by the variant's own count",
+        None,
+        _scaled("static_bytes", BYTES_PER_MB),
+        _NOT_REPORTED,
+    ),
+    Metric(
+        "static_file_mb",
+        "MB",
+        "size of the static cache file",
+        None,
+        _scaled("static_file_bytes", BYTES_PER_MB),
+        _NOT_REPORTED,
+    ),
+    Metric(
+        "acceptance",
+        "ratio",
+        "drafted tokens that agree with the replayed text",
+        None,
+        _ratio("n_accept", "n_drafted"),
+        _NOTHING_DRAFTED,
+    ),
+    Metric(
+        "hit_rate",
+        "ratio",
+        "draft calls that drafted at least one token",
+        None,
+        _ratio("hit_calls", "draft_calls"),
+        "no draft call",
+    ),
+    Metric(
+        "drafted_per_call",
+        "tokens",
+        "drafted tokens per draft call",
+        None,
+        _ratio("n_drafted", "draft_calls"),
+        "no draft call",
+    ),
+    Metric("n_drafted", "tokens", "drafted tokens", None, _count("n_drafted"), _NOT_REPORTED),
+    Metric(
+        "n_accept",
+        "tokens",
+        "drafted tokens that agree with the replayed text",
+        None,
+        _count("n_accept"),
+        _NOT_REPORTED,
+    ),
+)
+
+
+def metric_values(measured: Measured, timing: str) -> Iterator[tuple[Metric, float | int | None]]:
+    """Every metric that a run of this timing mode has, with its value."""
+    for metric in METRICS:
+        if metric.timing in (None, timing):
+            yield metric, metric.compute(measured)
+
+
+# --- results folder ----------------------------------------------------------------------------------------
+
+
+def load_results(folder: Path) -> Results:
+    """Read a results folder: the current plan's records; what it no longer asks for is only counted."""
+    content = load_json(folder / "experiment.json")
+    schema = content.get("schema")
+    if schema != EXPERIMENT_SCHEMA:
+        newer = isinstance(schema, int) and schema > EXPERIMENT_SCHEMA
+        remedy = "update Draft Ladder" if newer else "run the experiment again"
+        raise InputError(
+            f"{folder / 'experiment.json'}: schema", f"{schema!r} is not {EXPERIMENT_SCHEMA}", remedy
+        )
+    keys = content["keys"]
+    records = load_records(folder / "runs", keys)
+    present = {path.stem for path in (folder / "runs").glob("*.json")}
+    return Results(
+        folder=folder,
+        experiment=content["experiment"],
+        variants=content["variants"],
+        machine=load_json(folder / "machine.json"),
+        records=records,
+        missing_total=len(keys) - len(records),
+        superseded_total=len(present - set(keys)),
+    )
+
+
+def run_rows(records: Iterable[RunRecord]) -> list[RunRow]:
+    """One row per finished run and metric, sorted; failed runs and warm-ups have none."""
+    rows = []
+    for record in records:
+        if record.status != "ok" or record.spec.warmup or record.measured is None:
+            continue
+        spec = record.spec
+        for metric, value in metric_values(record.measured, spec.timing):
+            note = metric.absent if value is None else ""
+            rows.append(
+                RunRow(
+                    spec.variant_label,
+                    spec.size_mb,
+                    spec.repeat,
+                    spec.timing,
+                    metric.name,
+                    value,
+                    metric.unit,
+                    note,
+                )
+            )
+    order = {metric.name: index for index, metric in enumerate(METRICS)}
+    return sorted(rows, key=lambda row: (row.variant, row.size_mb, row.repeat, row.timing, order[row.metric]))
+
+
+def summarize(rows: Iterable[RunRow]) -> list[SummaryRow]:
+    """Median, minimum and maximum over the repeats of each metric's own timing mode, else of `section`."""
+    own_timing = {metric.name: metric.timing or "section" for metric in METRICS}
+    groups: dict[tuple[str, float, str, str], list[float | int]] = {}
+    for row in rows:
+        if row.timing == own_timing[row.metric]:
+            values = groups.setdefault((row.variant, row.size_mb, row.metric, row.unit), [])
+            if row.value is not None:
+                values.append(row.value)
+    summary = []
+    for (variant, size_mb, metric, unit), values in groups.items():
+        figures = (statistics.median(values), min(values), max(values)) if values else (None, None, None)
+        summary.append(SummaryRow(variant, size_mb, metric, unit, len(values), *figures))
+    return summary
+
+
+def failures(records: Iterable[RunRecord]) -> list[str]:
+    """One line per failed run."""
+    return [
+        f"{record.spec.describe()}: {record.failure.reason}: {record.failure.detail}"
+        for record in records
+        if record.failure is not None
+    ]
+
+
+def write_csv_files(results: Results) -> tuple[list[RunRow], list[SummaryRow]]:
+    """runs.csv and summary.csv in the results folder."""
+    rows = run_rows(results.records)
+    summary = summarize(rows)
+    write_atomic(results.folder / "runs.csv", to_csv(RUN_FIELDS, rows).encode())
+    write_atomic(results.folder / "summary.csv", to_csv(SUMMARY_FIELDS, summary).encode())
+    return rows, summary
+
+
+def to_csv(fields: tuple[str, ...], rows: Iterable[object]) -> str:
+    """CSV with a header line; an absent figure is an empty field."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(fields)
+    for row in rows:
+        writer.writerow([_cell(getattr(row, field)) for field in fields])
+    return text.getvalue()
+
+
+def _cell(value: object) -> str:
+    if value is None:
+        return ""
+    return f"{value:.9g}" if isinstance(value, float) else str(value)

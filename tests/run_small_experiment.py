@@ -1,0 +1,34 @@
+"""A runner in a process of its own, for tests that kill it: arguments FOLDER NAME,NAME [ROOT]."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+from runner_kit import Watcher, small_experiment, small_inputs, small_plan
+
+from harness.records import RunRecord
+from harness.runner import Job, run_experiment
+
+
+class Announcer(Watcher):
+    def running(self, job: Job) -> None:
+        print("running", job.spec.key, flush=True)
+
+    def finished(self, job: Job, record: RunRecord) -> None:
+        print("finished", job.spec.key, flush=True)
+
+
+def main() -> None:
+    folder, names = Path(sys.argv[1]), sys.argv[2].split(",")
+    root = Path(sys.argv[3]) if len(sys.argv) > 3 else None
+    experiment = small_experiment(variants=names, repeats=int(os.environ.get("REPEATS", "2")))
+    jobs = small_plan(experiment, small_inputs(folder / "inputs"), root)
+    sys.exit(int(run_experiment(experiment, jobs, folder / "results", Announcer())))
+
+
+if __name__ == "__main__":
+    main()

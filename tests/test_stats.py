@@ -1,0 +1,131 @@
+"""Statistics: pure functions of the records; what does not exist is empty, never NaN."""
+
+from __future__ import annotations
+
+import csv
+import json
+from pathlib import Path
+
+import pytest
+from sample_records import make_measured, make_record, make_spec, write_results
+
+from harness.errors import InputError
+from harness.records import Failure
+from harness.stats import (
+    METRICS,
+    histogram_quantile,
+    load_results,
+    metric_values,
+    run_rows,
+    summarize,
+    to_csv,
+    write_csv_files,
+)
+
+
+def values(timing: str = "section", **changes: object) -> dict[str, float | int | None]:
+    measured = make_measured(**changes)  # type: ignore[arg-type]
+    return {metric.name: value for metric, value in metric_values(measured, timing)}
+
+
+def test_every_figure_by_hand() -> None:
+    found = values(latency_us=10.0)
+    assert found == pytest.approx(
+        {
+            "draft_latency_us": 10.0,
+            "draft_latency_net_us": 10.0 - 10_000 * 20 / 1000 / 1000,
+            "draft_us": 8.0,
+            "update_us": 2.0,
+            "merge_us": 5.0,
+            "us_per_call": 2.0,
+            "load_time_s": 2.0,
+            "load_verify_s": None,
+            "peak_rss_mb": 50.0,
+            "loaded_rss_mb": 40.0,
+            "baseline_rss_mb": 12.0,
+            "static_mb": 30.0,
+            "static_file_mb": 20.0,
+            "acceptance": 0.4,
+            "hit_rate": 0.12,
+            "drafted_per_call": 0.2,
+            "n_drafted": 1000,
+            "n_accept": 400,
+        }
+    )
+
+
+def test_nothing_drafted_is_null_with_a_reason() -> None:
+    record = make_record(make_spec(), make_measured(n_drafted=0, n_accept=0))
+    rows = {row.metric: row for row in run_rows([record])}
+    for name in ("draft_latency_us", "draft_latency_net_us", "merge_us", "acceptance"):
+        assert rows[name].value is None
+        assert rows[name].note == "nothing was drafted"
+    text = to_csv(("metric", "value"), rows.values())
+    assert "nan" not in text.lower()
+    assert "draft_latency_us,\n" in text
+
+
+def test_no_chunk_at_all_is_null() -> None:
+    found = values(n_chunks=0, n_drafted=0, n_accept=0, draft_calls=0, hit_calls=0)
+    assert found["hit_rate"] is None
+    assert found["us_per_call"] is None
+
+
+def test_the_timing_modes_have_their_own_figures() -> None:
+    assert "draft_latency_us" not in values("chunk")
+    assert values("chunk", latency_us=7.0)["draft_latency_chunk_us"] == pytest.approx(7.0)
+    found = values("histogram", histogram=[[1000, 50], [2000, 49], [9000, 1]])
+    assert found["draft_call_p50_us"] == 1.0
+    assert found["draft_call_p99_us"] == 2.0
+    assert found["draft_call_max_us"] == 9.0
+    assert histogram_quantile([], 0.5) is None
+
+
+def test_summary_takes_each_figure_from_its_own_mode() -> None:
+    records = [
+        make_record(make_spec(repeat=i), make_measured(latency_us=x))
+        for i, x in enumerate([30.0, 10.0, 11.0])
+    ]
+    records.append(make_record(make_spec(timing="chunk"), make_measured(9.0, peak_rss_bytes=1)))
+    records.append(make_record(make_spec(repeat=0, warmup=True), make_measured(latency_us=99.0)))
+    records.append(make_record(make_spec(repeat=3), None, Failure(reason="time-out", detail="")))
+    summary = {row.metric: row for row in summarize(run_rows(records))}
+    latency = summary["draft_latency_us"]
+    assert (latency.n, latency.median, latency.min, latency.max) == (3, 11.0, 10.0, 30.0)
+    assert summary["draft_latency_chunk_us"].n == 1
+    assert summary["peak_rss_mb"].min == 50.0
+
+
+def test_axes_are_told_apart() -> None:
+    rows = run_rows([make_record(make_spec(axes={"hash": "murmur"}), make_measured())])
+    assert {row.variant for row in rows} == {"copying_map[hash=murmur]"}
+
+
+def test_files_are_written_from_the_folder_alone_and_are_stable(tmp_path: Path) -> None:
+    records = [make_record(make_spec(size_mb=size), make_measured()) for size in (0, 25)]
+    folder = write_results(tmp_path / "r", records)
+    write_csv_files(load_results(folder))
+    first = {path.name: path.read_bytes() for path in folder.glob("*.csv")}
+    write_csv_files(load_results(folder))
+    assert {path.name: path.read_bytes() for path in folder.glob("*.csv")} == first
+    with (folder / "runs.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    assert {row["metric"] for row in rows} <= {metric.name for metric in METRICS}
+    assert {row["size_mb"] for row in rows} == {"0", "25"}
+
+
+def test_records_outside_of_the_plan_are_counted_not_used(tmp_path: Path) -> None:
+    old, new = (make_record(make_spec(module_sha256=digit * 64), make_measured()) for digit in "45")
+    results = load_results(write_results(tmp_path / "r", [old, new], planned=[new.key, "f" * 24]))
+    assert [record.key for record in results.records] == [new.key]
+    assert (results.missing_total, results.superseded_total) == (1, 1)
+
+
+def test_a_folder_of_a_newer_version_is_refused(tmp_path: Path) -> None:
+    folder = write_results(tmp_path / "r", [make_record(make_spec(), make_measured())])
+    content = json.loads((folder / "experiment.json").read_text())
+    (folder / "experiment.json").write_text(json.dumps({**content, "schema": 9}))
+    with pytest.raises(InputError, match=r"experiment\.json: schema: 9 is not 1; update Draft Ladder"):
+        load_results(folder)
+    with pytest.raises(InputError, match="no such file"):
+        load_results(tmp_path / "nowhere")
