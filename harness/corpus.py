@@ -1,7 +1,7 @@
 """Corpora: the first N MB (10^6 bytes) of a source, cut at a line end, and the text to be replayed.
 
-Sources: `wikitext-103`, `files`, and `stdlib`, which every machine has; and `synthetic`, which has any size but
-gives token files in place of texts. The replayed text is never part of the corpus.
+Sources: `wikitext-103`, `files`, and `stdlib`, which every machine has; and `synthetic`, which has any size
+but gives token files in place of texts. The replayed text is never part of the corpus.
 
 What happens to odd text: bytes are kept as they are (no decoding, no change of line ends, NUL included, no
 line feed added); decoding belongs to `tokens`, which counts what is not UTF-8. A file is read up to the
@@ -852,8 +852,8 @@ def _text_manifest(
 
 
 def replay_text(source: Source, cache_dir: Path, progress: ProgressCallback | None = None) -> ReplayText:
-    """The text of `source` to be replayed, whole, as a plain file in `cache_dir`/corpora; of a synthetic source
-    its token file.
+    """The text of `source` to be replayed, whole, as a plain file in `cache_dir`/corpora; of a synthetic
+    source its token file.
     """
     if isinstance(source, SyntheticSource):
         tokens = source.tokens("replay", source.replay_tokens, cache_dir, progress)

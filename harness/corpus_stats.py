@@ -170,7 +170,7 @@ def _replay_of(token_file: Path, replay: Path | None, static: Path | None) -> Re
 
 
 def replay_stats(replay: Path, static: Path, n_draft: int = N_DRAFT) -> ReplayStats:
-    """Replays a token file with `frozen_precheck` and a static cache file. Raises InputError for bad files."""
+    """Replays a token file with `frozen_precheck` and a static file. Raises InputError for bad files."""
     tokens = open_tokens(replay)
     with contextlib.ExitStack() as stack:
         try:
@@ -242,7 +242,8 @@ def stats_command(
         list[Path], typer.Argument(metavar="FILE.tok...", help="Token files; several make a table.")
     ],
     replay: Annotated[
-        Path | None, typer.Option("--replay", metavar="FILE.tok", help="Replay this text: hit rate, acceptance.")
+        Path | None,
+        typer.Option("--replay", metavar="FILE.tok", help="Replay this text: hit rate, acceptance."),
     ] = None,
     static: Annotated[
         Path | None,

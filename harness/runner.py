@@ -51,23 +51,33 @@ class StaticFile:
 
 
 @dataclass(frozen=True)
-class SizeInputs:
-    """One corpus size: its label and its static cache in each format (none at 0 MB)."""
-
-    size_mb: float
-    corpus: CorpusLabel
-    static: dict[str, StaticFile]
-
-
-@dataclass(frozen=True)
-class Inputs:
-    """All that an experiment's runs read."""
+class Replayed:
+    """The tokens that are replayed, and the labels of text and tokenizer."""
 
     tokens: Path
     tokens_sha256: str
     n_tokens: int
     replay_text: TextLabel
     tokenizer: TokenizerLabel
+
+
+@dataclass(frozen=True)
+class SizeInputs:
+    """One corpus size: its label and its static cache in each format (none at 0 MB).
+
+    `replay` is there where the corpus is not of the experiment's own source: a language replays its own text.
+    """
+
+    size_mb: float
+    corpus: CorpusLabel
+    static: dict[str, StaticFile]
+    replay: Replayed | None = None
+
+
+@dataclass(frozen=True)
+class Inputs(Replayed):
+    """All that an experiment's runs read."""
+
     sizes: list[SizeInputs]
 
 
@@ -118,6 +128,7 @@ def plan(experiment: Experiment, inputs: Inputs, variants: Sequence[Variant]) ->
         random.Random(f"{experiment.seed}/{'warm-up' if warmup else 'repeat'}/{round_index}").shuffle(cells)
         for variant, size, timing, axes in cells:
             static = size.static.get(variant.static_format)
+            replayed = size.replay or inputs
             spec = RunSpec(
                 experiment=experiment.name,
                 variant=variant.name,
@@ -130,9 +141,9 @@ def plan(experiment: Experiment, inputs: Inputs, variants: Sequence[Variant]) ->
                 n_draft=experiment.n_draft,
                 axes=axes,
                 corpus=size.corpus,
-                replay_text=inputs.replay_text,
-                tokenizer=inputs.tokenizer,
-                tokens_sha256=inputs.tokens_sha256,
+                replay_text=replayed.replay_text,
+                tokenizer=replayed.tokenizer,
+                tokens_sha256=replayed.tokens_sha256,
                 static_sha256=static.sha256 if static else None,
                 static_format=variant.static_format,
                 module_sha256=variant.module_sha256,
@@ -142,7 +153,7 @@ def plan(experiment: Experiment, inputs: Inputs, variants: Sequence[Variant]) ->
                 seed=experiment.seed,
                 order=len(jobs),
             )
-            jobs.append(Job(spec, variant, inputs.tokens, static))
+            jobs.append(Job(spec, variant, replayed.tokens, static))
     return jobs
 
 

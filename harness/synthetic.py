@@ -59,10 +59,10 @@ class Branching(_Parameters):
     """How many different successors a context has, and how unequal they are.
 
     A share 1 - `head` of the draws falls on successor k or a later one with probability
-    (1 + k / 2^scale_log2) ^ -(1 / discount - 1): a Pitman-Yor process' power law. The share `head` falls there
-    with (1 + k / 2^head_scale_log2) ^ -1, the few favourites that function words have beside their long
-    tails. Both scales differ between contexts, log-normally, by `spread_log2`, and by `frequent_log2` for each
-    doubling of the last token's occurrences per million.
+    (1 + k / 2^scale_log2) ^ -(1 / discount - 1): the power law of a Pitman-Yor process. The share `head`
+    falls there with (1 + k / 2^head_scale_log2) ^ -1: the few favourites that function words have beside
+    their long tails. Both scales differ between contexts, log-normally, by `spread_log2`, and by
+    `frequent_log2` for each doubling of the last token's occurrences per million.
     """
 
     discount: float
@@ -79,19 +79,20 @@ class LanguageParameters(_Parameters):
     Fitted by damped Gauss-Newton, all at once, to the first 5.7 million tokens of WikiText-style Wikipedia
     text under Tekken and to the replay of WikiText's test split; checked at 5.7, 23 and 124 million tokens.
 
-    `vocabulary`: ids lie below it; Tekken's 2^17. `frequencies`: (rank, occurrences per million tokens), straight
-    lines in both logarithms between; the corpus' own, corrected for what the contexts do to them.
+    `vocabulary`: ids lie below it; Tekken's 2^17. `frequencies`: (rank, occurrences per million tokens),
+    straight lines in both logarithms between; the corpus' own, corrected for what the contexts do to them.
     `bigram`, `trigram`: fitted to the number of bigrams and of (bigram, successor) pairs and to the share of
-    bigrams with one successor, each at 1.4 and 5.7 million tokens, and to the longest successor list.
-    `openness`: how much of the spread of a token's bigram scale its trigram scales share.
+    bigrams with one successor, each at 1.4 and 5.7 million tokens. `openness`: how much of the spread of a
+    token's bigram scale its trigram scales share.
+
     `copy`: probability to go on as the document did after the last m tokens, m = 0, 1, 2, ...; `jump`:
-    probability to repeat any token of the document. A copy probability is raised to a power, different
-    for each token (log2: `copy_spread_log2`) and for each pair of tokens (`copy_pair_spread_log2`), and
-    greater for frequent tokens (`copy_frequent_log2` for each doubling): some words have one continuation
-    in a document, others none. These were fitted to how often each n of the context cache drafts, how often it
-    is right, and how many tokens of a draft are accepted, all with no static cache; and to how long the
-    longest suffix is that occurred in the same 4096 tokens before. `document_tokens`: (per mille of the
-    documents, have at most so many tokens), the corpus' own.
+    probability to repeat any token of the document. A copy probability is raised to a power, different for
+    each token (log2: `copy_spread_log2`) and for each pair of tokens (`copy_pair_spread_log2`), and greater
+    for frequent tokens (`copy_frequent_log2` for each doubling): some words have one continuation in a
+    document, others none. Fitted to how often each n of the context cache drafts, how often it is right,
+    and how many tokens of a draft are accepted, all without a static cache; and to how long the longest
+    suffix is that occurred in the same 4096 tokens before. `document_tokens`: (per mille of the documents,
+    have at most so many tokens), the corpus' own.
     """
 
     vocabulary: int = 131_072
@@ -109,53 +110,56 @@ class LanguageParameters(_Parameters):
 
 PARAMETERS = LanguageParameters(
     frequencies=(
-        (1, 39950.0),
-        (2, 47160.0),
-        (3, 41010.0),
-        (4, 29370.0),
-        (5, 23710.0),
-        (7, 17550.0),
-        (10, 15780.0),
-        (14, 10020.0),
-        (20, 5503.0),
-        (35, 2842.0),
-        (50, 1934.0),
-        (70, 715.8),
-        (100, 366.0),
-        (200, 283.2),
-        (500, 144.7),
-        (1000, 97.37),
-        (2000, 54.8),
-        (5000, 25.48),
-        (10000, 13.79),
-        (20000, 7.439),
-        (30000, 3.952),
-        (40000, 1.232),
-        (45000, 0.5838),
-        (50000, 0.2712),
-        (60000, 0.08344),
-        (67000, 0.04185),
+        (1, 32680.0),
+        (2, 51830.0),
+        (3, 44880.0),
+        (4, 27700.0),
+        (5, 19920.0),
+        (7, 17180.0),
+        (10, 18170.0),
+        (14, 11140.0),
+        (20, 5891.0),
+        (35, 2959.0),
+        (50, 1978.0),
+        (70, 664.9),
+        (100, 307.0),
+        (200, 297.8),
+        (500, 149.4),
+        (1000, 102.7),
+        (2000, 56.62),
+        (5000, 26.66),
+        (10000, 14.19),
+        (20000, 7.976),
+        (30000, 4.875),
+        (40000, 1.52),
+        (45000, 0.7201),
+        (50000, 0.3346),
+        (60000, 0.1029),
+        (67000, 0.05162),
         (131072, 0.001),
     ),
     bigram=Branching(
-        discount=0.7772,
-        scale_log2=2.84,
-        head=0.3127,
-        head_scale_log2=-2.709,
-        spread_log2=3.453,
-        frequent_log2=-0.134,
+        discount=0.65,
+        scale_log2=3.6,
+        head=0.2178,
+        head_scale_log2=-2.882,
+        spread_log2=4.459,
+        frequent_log2=0.07689,
     ),
     trigram=Branching(
         discount=0.95,
-        scale_log2=-1.818,
+        scale_log2=-3.289,
         head=0.02596,
         head_scale_log2=-2.218,
-        spread_log2=0.3515,
-        frequent_log2=-0.4465,
+        spread_log2=0.1677,
+        frequent_log2=-0.1427,
     ),
     openness=1.263,
-    copy=(0.0, 0.1384, 0.2631, 0.3803, 0.4944, 0.4782, 0.569),
-    jump=0.2777,
+    copy_spread_log2=4.167,
+    copy_pair_spread_log2=3.648,
+    copy_frequent_log2=0.4218,
+    copy=(0.0, 0.05612, 0.1717, 0.4635, 0.2564, 0.4782, 0.569),
+    jump=0.12,
     document_tokens=(
         (0, 1200.0),
         (100, 1350.0),
@@ -205,6 +209,16 @@ class SyntheticSource:
         """
         identity = {"rule": RULE, "seed": self.seed, "parameters": self.parameters.model_dump(by_alias=True)}
         return hashlib.sha256(canonical_json(identity).encode()).hexdigest()
+
+    def with_replay(self, n_tokens: int) -> SyntheticSource:
+        """The same language with a shorter text to replay, the beginning of this one's.
+
+        Raises InputError if this one is shorter.
+        """
+        if n_tokens > self.replay_tokens:
+            problem = f"replays {self.replay_tokens} tokens, {n_tokens} were asked for"
+            raise InputError(self.label, problem, "lower replay_mb, or raise replay_tokens")
+        return SyntheticSource(self.seed, n_tokens, self.parameters, self.note)
 
     def identity(self, split: Literal["train", "test"]) -> dict[str, Any]:
         """Language and stream of a split."""
