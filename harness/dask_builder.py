@@ -7,6 +7,7 @@ are the file. Parts and ranges are ordinary Dask tasks: what a lost worker held 
 
 from __future__ import annotations
 
+import hashlib
 import operator
 import time
 from collections.abc import Iterator
@@ -19,7 +20,7 @@ import numpy.typing as npt
 
 from harness import native
 from harness.errors import InputError
-from harness.manifests import Progress, ProgressCallback, write_atomic
+from harness.manifests import READ_BLOCK_BYTES, Manifest, Progress, ProgressCallback, write_atomic
 
 TOKEN_BYTES = 4
 PART_TOKENS = 4 << 20  # counted at a time: 64 MB in a worker
@@ -62,6 +63,26 @@ def token_file_bytes(address: str) -> int:
     """Size of the file at an fsspec address. Raises InputError."""
     filesystem, path = _open(address)
     return int(filesystem.size(path))
+
+
+def describe_tokens(address: str) -> tuple[str, Manifest | None]:
+    """SHA-256 of the token file at an address, and the manifest beside it (`<address>.json`) if there is one.
+
+    With a manifest of the right size the digest is taken from it; without, the file is read once.
+    """
+    try:
+        filesystem, path = _open(address + ".json")
+        manifest = Manifest.model_validate_json(filesystem.cat_file(path))
+        if manifest.kind == "tokens" and manifest.bytes == token_file_bytes(address):
+            return manifest.sha256, manifest
+    except (InputError, ValueError):
+        pass  # none, or not that of this file
+    digest = hashlib.sha256()
+    filesystem, path = _open(address)
+    with filesystem.open(path, "rb") as file:
+        while block := file.read(READ_BLOCK_BYTES):
+            digest.update(block)
+    return digest.hexdigest(), None
 
 
 def _count_part(
@@ -119,7 +140,7 @@ def _client(scheduler: str | None, workers: int) -> Iterator[Any]:
             yield client
         return
     with (
-        LocalCluster(n_workers=workers, threads_per_worker=1, dashboard_address=None) as cluster,
+        LocalCluster(n_workers=workers, threads_per_worker=1, dashboard_address=":0") as cluster,
         Client(cluster) as client,
     ):
         yield client

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 from collections.abc import Iterator
@@ -10,15 +11,17 @@ from typing import Any
 
 import numpy as np
 import pytest
+from typer.testing import CliRunner
 
 distributed = pytest.importorskip("distributed", reason="dask (extra `dask`) is not installed")
 fsspec = pytest.importorskip("fsspec")
 
 from harness import spill  # noqa: E402
 from harness.cache import build_static_cache  # noqa: E402
+from harness.cache_files import app  # noqa: E402
 from harness.dask_builder import count_with_dask, range_bounds  # noqa: E402
 from harness.errors import InputError  # noqa: E402
-from harness.manifests import Progress  # noqa: E402
+from harness.manifests import Progress, load_manifest  # noqa: E402
 from harness.tokens import write_tokens  # noqa: E402
 
 try:
@@ -30,7 +33,7 @@ except InputError as error:
 @pytest.fixture(scope="module")
 def client() -> Iterator[Any]:
     with (
-        distributed.LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as cluster,
+        distributed.LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=":0") as cluster,
         distributed.Client(cluster) as result,
     ):
         yield result
@@ -94,7 +97,7 @@ def test_a_killed_worker_costs_time_only(tmp_path: Path) -> None:
     tokens, target = tokens_file(tmp_path, 400_000), tmp_path / "out.bin"
     killed: list[int] = []
     with (
-        distributed.LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as cluster,
+        distributed.LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=":0") as cluster,
         distributed.Client(cluster) as own,
     ):
         victim = next(iter(own.run(os.getpid).values()))
@@ -109,6 +112,19 @@ def test_a_killed_worker_costs_time_only(tmp_path: Path) -> None:
         )
     assert killed
     assert target.read_bytes() == local(tokens, tmp_path)
+
+
+def test_the_verb_gives_the_local_builders_file(tmp_path: Path) -> None:
+    tokens = tokens_file(tmp_path, 20_000)
+    arguments = ["build", f"file://{tokens}", "--engine", "dask", "--jobs", "1", "--json"]
+    arguments += ["--cache-dir", str(tmp_path / "dask")]
+    result = CliRunner().invoke(app, arguments, catch_exceptions=False)
+    path = Path(json.loads(result.stdout)["path"])
+    assert path.read_bytes() == local(tokens, tmp_path)
+    assert (tmp_path / "static" / path.name).is_file()
+    assert load_manifest(path, "static").facts["n_tokens"] == 20_000
+    for wrong in (["--memory", "2GB"], ["--format", "nonsense"]):
+        assert isinstance(CliRunner().invoke(app, [*arguments, *wrong]).exception, InputError)
 
 
 def test_what_is_wrong_is_named(client: Any, tmp_path: Path) -> None:
