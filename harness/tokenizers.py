@@ -1,7 +1,8 @@
 """Tokenizers: text to token ids, without a network.
 
 `tekken` reads the vocabulary file that the `mistral-common` package ships (the package itself is never
-imported); any Hugging Face `tokenizer.json` can be named by its path.
+imported); any Hugging Face `tokenizer.json` can be named by its path, and `gguf:PATH` takes the vocabulary
+out of a model file, so that the tokens are those that llama.cpp gives that model.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from harness.errors import InputError
+from harness.gguf_vocabulary import GgufVocabulary, read_gguf_vocabulary
 from harness.manifests import canonical_json, open_regular, package_version
 
 TEKKEN_FILE = "tekken_240911.json"
@@ -28,6 +30,10 @@ TEKKEN_FIRST_ID = 1000
 # it, and the space belongs to the word on its right: true of Tekken's pattern, of GPT-2's and of splitting
 # at blanks.
 BETWEEN_WORDS = rb"[A-Za-z](?= [A-Za-z])"
+
+# After a letter (ASCII, or Han from U+5000 to U+8FFF) and before a blank or a line feed: in every rule of
+# PRE_TOKENIZERS no match holds white space after a letter, and none looks back.
+AFTER_LETTER = rb"(?:[A-Za-z]|[\xe5-\xe8][\x80-\xbf]{2})(?=[ \n])"
 
 # After a line feed and before a character (or one space and a character) that is not white space. In
 # Tekken's pattern every match that can hold the line feed (`[\r\n/]*` after punctuation, `\s*[\r\n]+`) is
@@ -41,7 +47,8 @@ class Tokenizer(Protocol):
     """What `tokens` needs of a tokenizer.
 
     `sha256` names vocabulary and rule; ids lie in [0, vocab_size). `cut_pattern` matches bytes of a UTF-8
-    text after which it may be cut; `cut_is_proven` says that cutting there cannot change the tokens.
+    text after which it may be cut; `cut_is_proven` says that cutting there cannot change the tokens. `prefix`
+    and `suffix` are the tokens that stand around a whole text, such as BOS.
     """
 
     name: str
@@ -50,6 +57,8 @@ class Tokenizer(Protocol):
     cut_pattern: re.Pattern[bytes]
     cut_is_proven: bool
     versions: dict[str, str]
+    prefix: tuple[int, ...]
+    suffix: tuple[int, ...]
 
     def encode(self, text: str) -> npt.NDArray[np.int32]:
         """Token ids of `text`, no special tokens added. May be called from several threads at once."""
@@ -61,6 +70,8 @@ class TekkenTokenizer:
 
     cut_pattern = re.compile(AFTER_LINE_FEED + b"|" + BETWEEN_WORDS, re.DOTALL)
     cut_is_proven = True
+    prefix: tuple[int, ...] = ()
+    suffix: tuple[int, ...] = ()
 
     def __init__(self, path: Path) -> None:
         import tiktoken
@@ -130,16 +141,11 @@ class HuggingFaceTokenizer:
 
     cut_pattern = re.compile(BETWEEN_WORDS)
     cut_is_proven = False
+    prefix: tuple[int, ...] = ()
+    suffix: tuple[int, ...] = ()
 
     def __init__(self, path: Path) -> None:
-        try:
-            import tokenizers
-        except ImportError as error:
-            raise InputError(
-                path,
-                "needs the `tokenizers` package, which is not installed",
-                "pip install 'draft-ladder[huggingface]'",
-            ) from error
+        tokenizers = _tokenizers_package(path)
         with open_regular(path) as file:
             raw = file.read()
         try:
@@ -163,6 +169,96 @@ class HuggingFaceTokenizer:
         return np.array(encoded.ids, dtype=np.int32)
 
 
+class GgufTokenizer:
+    """The vocabulary of a GGUF model file, tokenised as llama.cpp's lookup tools do.
+
+    The whole text is searched for special tokens, longest first; what lies between is split and merged.
+    BOS and EOS are `prefix` and `suffix`, by the file's own policy. With `parse_special` False control
+    tokens in the text are plain text, as for llama.cpp. Raises InputError for a vocabulary or rule that is
+    not known.
+    """
+
+    cut_pattern = re.compile(AFTER_LETTER)
+
+    def __init__(self, path: Path, *, parse_special: bool = True) -> None:
+        vocabulary = read_gguf_vocabulary(path)
+        self.name = path.stem
+        self.vocab_size = len(vocabulary.tokens)
+        self.versions = {"tokenizers": package_version("tokenizers")}
+        self.sha256 = vocabulary.sha256
+        self.prefix, self.suffix = vocabulary.prefix, vocabulary.suffix
+        self._special = vocabulary.special(parse_control=parse_special)
+        self.cut_is_proven = not any(self.cut_pattern.search(text.encode()) for text, _ in self._special)
+        self._tokenizer = _byte_pair_tokenizer(path, vocabulary)
+
+    def encode(self, text: str) -> npt.NDArray[np.int32]:
+        """Ids of `text`, special tokens in it included, none added."""
+        parts: list[str | int] = [text]
+        for special, number in self._special:
+            if special in text:
+                parts = _split_at(parts, special, number)
+        texts = [part for part in parts if isinstance(part, str)]
+        # Batches are encoded without holding the GIL.
+        encoded = iter(self._tokenizer.encode_batch_fast(texts, add_special_tokens=False))
+        ids = [next(encoded).ids if isinstance(part, str) else [part] for part in parts]
+        return np.concatenate([np.empty(0, np.int32), *(np.array(part, dtype=np.int32) for part in ids)])
+
+    def encode_text(self, text: str) -> npt.NDArray[np.int32]:
+        """Ids of a whole text, BOS and EOS included where the file asks for them."""
+        return np.concatenate(
+            [np.array(part, dtype=np.int32) for part in (self.prefix, self.encode(text), self.suffix)]
+        )
+
+
+def _split_at(parts: list[str | int], special: str, number: int) -> list[str | int]:
+    """`parts` with every `special` inside a text replaced by `number`; no empty texts."""
+    result: list[str | int] = []
+    for part in parts:
+        if isinstance(part, int):
+            result.append(part)
+            continue
+        first, *others = part.split(special)
+        result += [first] if first else []
+        for other in others:
+            result += [number, other] if other else [number]
+    return result
+
+
+def _byte_pair_tokenizer(path: Path, vocabulary: GgufVocabulary) -> Any:
+    package = _tokenizers_package(path)
+    try:
+        model = package.models.BPE(
+            vocab={text: number for number, text in enumerate(vocabulary.tokens)},
+            merges=vocabulary.merges,
+            ignore_merges=vocabulary.rule.whole_words,
+        )
+    except Exception as error:  # the package raises bare Exception
+        raise InputError(
+            path,
+            f"tokenizer.ggml.merges: do not fit the vocabulary ({error})",
+            "name the model's tokenizer.json",
+        ) from error
+    split = package.pre_tokenizers
+    patterns = [split.Split(package.Regex(text), "isolated") for text in vocabulary.rule.patterns]
+    tokenizer = package.Tokenizer(model)
+    tokenizer.pre_tokenizer = split.Sequence(
+        [*patterns, split.ByteLevel(add_prefix_space=False, use_regex=False)]
+    )
+    return tokenizer
+
+
+def _tokenizers_package(path: Path) -> Any:
+    try:
+        import tokenizers
+    except ImportError as error:
+        raise InputError(
+            path,
+            "needs the `tokenizers` package, which is not installed",
+            "pip install 'draft-ladder[huggingface]'",
+        ) from error
+    return tokenizers
+
+
 def tekken_path() -> Path:
     """The vocabulary file inside the installed mistral-common. Raises InputError saying what to install."""
     remedy = "pip install mistral-common (or --no-deps: only its data file is read), or name a tokenizer.json"
@@ -179,14 +275,18 @@ def tekken_path() -> Path:
 
 
 def load_tokenizer(name: str = "tekken") -> Tokenizer:
-    """`tekken`, or the path of a tokenizer.json or of a tekken_*.json. Raises InputError."""
+    """`tekken`, `gguf:PATH`, or the path of a tokenizer.json, of a tekken_*.json or of a .gguf. Raises
+    InputError.
+    """
     if name == "tekken":
         return TekkenTokenizer(tekken_path())
+    if name.startswith("gguf:") or name.endswith(".gguf"):
+        return GgufTokenizer(Path(name.removeprefix("gguf:")).expanduser())
     path = Path(name).expanduser()
     if path.is_dir() and (path / "tokenizer.json").is_file():
         path = path / "tokenizer.json"
     if path.name.startswith("tekken"):
         return TekkenTokenizer(path)
     if path.suffix != ".json":
-        raise InputError(name, "is no tokenizer", "say 'tekken' or name a tokenizer.json")
+        raise InputError(name, "is no tokenizer", "say 'tekken', or name a tokenizer.json or a .gguf")
     return HuggingFaceTokenizer(path)

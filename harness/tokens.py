@@ -230,8 +230,10 @@ class _Tokenising:
         """Tokenise the text into `file`; InputError if it is not the text of that digest."""
         segments = split_text(iter_blocks(self.text), self.tokenizer)
         try:
+            self._add_around(file, self.tokenizer.prefix)
             for encoded in _encode_in_order(segments, self.tokenizer, store, jobs):
                 self._add(file, encoded)
+            self._add_around(file, self.tokenizer.suffix)
         except ValueError as error:
             where = f"{self.text}: byte {self.text_bytes} and after"
             raise InputError(
@@ -241,6 +243,13 @@ class _Tokenising:
             raise InputError(
                 self.text, "changed while it was read", "wait until nothing writes to it, then run again"
             )
+
+    def _add_around(self, file: BinaryIO, tokens: tuple[int, ...]) -> None:
+        """BOS or EOS: tokens of no text. A segment without text keeps the table's offsets right."""
+        if tokens:
+            ids = np.array(tokens, dtype=np.int32)
+            digests = [hashlib.sha256(data).hexdigest() for data in (b"", ids.astype("<i4").tobytes())]
+            self._add(file, _Encoded(ids, SegmentRow(digests[0], len(ids), digests[1]), 0, b"", False))
 
     def _add(self, file: BinaryIO, encoded: _Encoded) -> None:
         assert encoded.tokens is not None
@@ -255,7 +264,7 @@ class _Tokenising:
         self.nul += encoded.data.count(b"\0")
         self.crlf += encoded.data.count(b"\r\n")
         self.crlf += self.last_byte == b"\r" and encoded.data[:1] == b"\n"
-        self.last_byte = encoded.data[-1:]
+        self.last_byte = encoded.data[-1:] or self.last_byte
         self.text_bytes += len(encoded.data)
         if self.progress:
             elapsed = time.monotonic() - self.started
@@ -332,6 +341,7 @@ def _manifest(run: _Tokenising, tokenizer: Tokenizer, text_sha256: str) -> Manif
             "cut_rule": CUT_RULE,
             "segment_bytes": SEGMENT_BYTES,
             "equals_one_piece": tokenizer.cut_is_proven and run.forced == 0,
+            "around": [list(tokenizer.prefix), list(tokenizer.suffix)],
         },
         versions=base_versions() | tokenizer.versions,
         sha256=run.token_digest.hexdigest(),

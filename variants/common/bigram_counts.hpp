@@ -38,6 +38,7 @@ struct CountOptions {
     std::uint64_t vocabulary_size = 0;  // 0: unknown, any id up to 2^31-1 is taken
     std::uint64_t largest_count = std::numeric_limits<std::int32_t>::max();
     Progress progress = {};
+    std::uint64_t first_byte = 0;  // where the tokens lie in their file: for errors
 };
 
 struct CountReport {
@@ -185,7 +186,8 @@ struct Slice {
 
 // The largest token; InputError with the byte offset of the first one that is out of range.
 [[nodiscard]] inline Token checked_maximum(std::span<const Token> tokens, Slice slice,
-                                           const std::string& name, std::uint64_t limit) {
+                                           const std::string& name, std::uint64_t limit,
+                                           std::uint64_t first_byte) {
     std::uint32_t largest = 0;  // a negative token is larger than any other as an unsigned number
     for (std::size_t i = slice.begin; i < slice.end; ++i) {
         largest = std::max(largest, static_cast<std::uint32_t>(tokens[i]));
@@ -198,7 +200,7 @@ struct Slice {
         ++bad;
     }
     const std::string token = "token " + std::to_string(tokens[bad]);
-    throw InputError(name, bad * sizeof(Token),
+    throw InputError(name, first_byte + bad * sizeof(Token),
                      tokens[bad] < 0 ? token + " is negative"
                                      : token + " is beyond the vocabulary of " + std::to_string(limit),
                      "make the token file again with the tokenizer it is used with");
@@ -429,13 +431,15 @@ private:
     const std::vector<Slice> slices = cut(tokens.size());
     std::vector<Token> largest(slices.size(), 0);
     TaskPool pool(options.jobs, slices.size());
-    pool.run([&](unsigned,
-                 std::size_t index) { largest[index] = checked_maximum(tokens, slices[index], name, limit); },
-             [&](std::size_t done) {
-                 if (options.progress) {
-                     options.progress("check", done, slices.size());
-                 }
-             });
+    pool.run(
+        [&](unsigned, std::size_t index) {
+            largest[index] = checked_maximum(tokens, slices[index], name, limit, options.first_byte);
+        },
+        [&](std::size_t done) {
+            if (options.progress) {
+                options.progress("check", done, slices.size());
+            }
+        });
     const Token maximum = largest.empty() ? 0 : *std::max_element(largest.begin(), largest.end());
     return std::max(1U, static_cast<unsigned>(std::bit_width(static_cast<std::uint32_t>(maximum))));
 }
@@ -460,7 +464,8 @@ template <class OnBigram>
 CountReport count_bigrams(AlignedBuffer bytes, const std::string& name, const CountOptions& options,
                           OnBigram&& on_bigram) {
     if (bytes.size() % sizeof(Token) != 0) {
-        throw InputError(name, bytes.size() / sizeof(Token) * sizeof(Token), "the file ends inside a token",
+        throw InputError(name, options.first_byte + bytes.size() / sizeof(Token) * sizeof(Token),
+                         "the file ends inside a token",
                          "a token file is int32 after int32; it was cut, make it again");
     }
     CountReport report;

@@ -1,0 +1,300 @@
+"""`ladder cache import | export | merge | info | verify`: exchange with llama.cpp, and what is refused."""
+
+from __future__ import annotations
+
+import json
+import struct
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from harness import spill
+from harness.cache import build_static_cache
+from harness.cache_files import (
+    Vocabulary,
+    app,
+    check_vocabulary,
+    export_cache,
+    import_cache,
+    inspect_cache,
+    merge_caches,
+    verify_cache,
+    vocabulary_of,
+)
+from harness.errors import InputError
+from harness.manifests import Manifest, load_manifest, sha256_file, write_manifest
+from harness.tokens import write_tokens
+
+try:
+    spill.caches_module()
+except InputError as error:
+    pytest.skip(f"native modules are not built: {error}", allow_module_level=True)
+
+A = Vocabulary("tokenizer A", "a" * 64, 1_000)
+B = Vocabulary("tokenizer B", "b" * 64, 900)
+SMOLLM_SIZE = 49_152
+
+Records = list[tuple[tuple[int, int], list[tuple[int, int]]]]
+SMALL: Records = [((3, 1), [(7, 2), (5, 1)]), ((1, 2), [(9, 4)]), ((1, 3), [(2, 1)])]
+
+
+def packed(records: Records) -> bytes:
+    fields = []
+    for bigram, successors in records:
+        fields += [*bigram, -1, -1, len(successors), *(field for pair in successors for field in pair)]
+    return struct.pack(f"<{len(fields)}i", *fields)
+
+
+def sorted_records(records: Records) -> Records:
+    return sorted((bigram, sorted(successors)) for bigram, successors in records)
+
+
+def written(path: Path, records: Records) -> Path:
+    path.write_bytes(packed(records))
+    return path
+
+
+def described(path: Path, vocabulary: Vocabulary) -> Path:
+    manifest = Manifest(
+        kind="static",
+        inputs={"tokenizer": vocabulary.sha256 or ""},
+        parameters={"tokenizer": vocabulary.name, "vocab_size": vocabulary.size},
+        sha256=sha256_file(path),
+        bytes=path.stat().st_size,
+    )
+    write_manifest(path, manifest)
+    return path
+
+
+def golden_tokens(golden: Path, tmp_path: Path, case: str) -> Path:
+    """The tokens without a manifest: llama.cpp's own token file."""
+    path = tmp_path / f"{case}.tok"
+    path.write_bytes((golden / f"{case}.train.tok").read_bytes())
+    return path
+
+
+@pytest.mark.parametrize("case", ["s", "m"])
+@pytest.mark.parametrize("memory", [None, 4 * 10**9])
+def test_ours_and_llama_cpps_hold_the_same(
+    golden: Path, tmp_path: Path, case: str, memory: int | None
+) -> None:
+    tokens = golden_tokens(golden, tmp_path, case)
+    ours = build_static_cache(tokens, tmp_path, formats=["llama"], memory_bytes=memory).paths["llama"]
+    exported = tmp_path / "for-llama.bin"
+    export_cache(ours, exported)
+    theirs = golden / f"{case}.bin"
+    info = verify_cache(exported, tokens=tokens, same_as=theirs)
+    assert info.sorted
+    original = inspect_cache(theirs)
+    assert not original.sorted
+    assert (info.content, info.bytes, info.total_count) == (
+        original.content,
+        original.bytes,
+        original.total_count,
+    )
+    assert info.token_limit <= SMOLLM_SIZE
+    spill.sort_file(theirs, tmp_path / "sorted.bin", 4 * 10**9)
+    assert (tmp_path / "sorted.bin").read_bytes() == exported.read_bytes()
+
+
+def test_import_keeps_llama_cpps_bytes_or_sorts_them(golden: Path, tmp_path: Path) -> None:
+    vocabulary = Vocabulary("smollm", "c" * 64, SMOLLM_SIZE)
+    kept = import_cache(golden / "s.bin", tmp_path, vocabulary, formats=["llama", "frozen"])
+    assert kept["llama"].read_bytes() == (golden / "s.bin").read_bytes()
+    assert vocabulary_of(kept["llama"]) == vocabulary_of(kept["frozen"]) == vocabulary
+    frozen = verify_cache(kept["frozen"])
+    assert (frozen.format, frozen.n_bigrams) == ("frozen", inspect_cache(kept["llama"]).n_bigrams)
+    ordered = import_cache(golden / "s.bin", tmp_path, vocabulary, sort=True)
+    assert ordered["llama"] != kept["llama"]
+    assert inspect_cache(ordered["llama"]).sorted
+    verify_cache(ordered["llama"], same_as=kept["llama"])
+    assert load_manifest(kept["llama"], "static").inputs["imported"] == sha256_file(golden / "s.bin")
+
+
+def test_merging_adds_counts_in_any_order(tmp_path: Path) -> None:
+    first = written(tmp_path / "1.bin", SMALL)
+    second = written(tmp_path / "2.bin", [((1, 2), [(9, 1), (8, 6)]), ((0, 0), [(0, 1)])])
+    third = tmp_path / "empty.bin"
+    third.write_bytes(b"")
+    out = tmp_path / "out" / "merged.bin"
+    facts = merge_caches([first, second, third], out)
+    expected: Records = [
+        ((0, 0), [(0, 1)]),
+        ((1, 2), [(8, 6), (9, 5)]),
+        ((1, 3), [(2, 1)]),
+        ((3, 1), [(5, 1), (7, 2)]),
+    ]
+    assert out.read_bytes() == packed(expected)
+    assert (facts["n_bigrams"], facts["n_pairs"]) == (4, 6)
+    assert [path.name for path in out.parent.iterdir()] == ["merged.bin"]
+    merge_caches([second, first], tmp_path / "other.bin")
+    assert inspect_cache(tmp_path / "other.bin").content == inspect_cache(out).content
+
+
+def test_merging_the_halves_gives_the_whole(golden: Path, tmp_path: Path) -> None:
+    tokens = np.fromfile(golden / "m.train.tok", dtype="<i4")
+    halves = []
+    for name, part in (("a", tokens[:200_002]), ("b", tokens[200_000:])):
+        write_tokens(tmp_path / f"{name}.tok", part.tolist())
+        halves.append(
+            build_static_cache(tmp_path / f"{name}.tok", tmp_path, formats=["llama"]).paths["llama"]
+        )
+    merge_caches(halves, tmp_path / "merged.bin")
+    verify_cache(tmp_path / "merged.bin", same_as=golden / "m.bin")
+
+
+def test_a_sum_beyond_int32_names_the_ngram(tmp_path: Path) -> None:
+    most = 2**31 - 1
+    first = written(tmp_path / "1.bin", [((1, 2), [(3, most), (4, 1)])])
+    second = written(tmp_path / "2.bin", [((1, 2), [(3, 1)])])
+    with pytest.raises(
+        InputError, match=r"n-gram \(1, 2\): is followed by token 3 2147483648 times, more than 2147483647"
+    ):
+        merge_caches([first, second], tmp_path / "out.bin")
+    assert not (tmp_path / "out.bin").exists()
+    second.write_bytes(packed([((1, 2), [(4, most - 1)])]))
+    merge_caches([first, second], tmp_path / "out.bin")
+    assert inspect_cache(tmp_path / "out.bin").largest_count == most
+
+
+def test_caches_of_different_tokenizers_are_not_merged(tmp_path: Path) -> None:
+    first = described(written(tmp_path / "1.bin", SMALL), A)
+    second = described(written(tmp_path / "2.bin", SMALL), B)
+    with pytest.raises(
+        InputError,
+        match=r"2\.bin: was built with tokenizer 'tokenizer B' \(900 tokens\), not with 'tokenizer A'",
+    ):
+        merge_caches([first, second], tmp_path / "out.bin")
+    third = written(tmp_path / "3.bin", SMALL)
+    merge_caches([first, first], tmp_path / "same.bin")
+    assert vocabulary_of(tmp_path / "same.bin") == A
+    merge_caches([first, third], tmp_path / "unknown.bin")
+    assert vocabulary_of(tmp_path / "unknown.bin") is None
+
+
+def test_a_mismatch_names_both_tokenizers_or_both_sizes(tmp_path: Path) -> None:
+    path = described(written(tmp_path / "1.bin", SMALL), A)
+    with pytest.raises(
+        InputError, match=r"'tokenizer A' \(1000 tokens\), not with 'tokenizer B' \(900 tokens\)"
+    ):
+        export_cache(path, tmp_path / "out.bin", B)
+    plain = written(tmp_path / "2.bin", [((1, 2), [(950, 1)])])
+    with pytest.raises(
+        InputError, match=r"needs at least 951 tokens in the vocabulary, but 'tokenizer B' has 900"
+    ):
+        import_cache(plain, tmp_path, B)
+    sized = Vocabulary("sized", None, 1_000)
+    with pytest.raises(InputError, match=r"was built with 1000 tokens in the vocabulary, but 'x' has 999"):
+        check_vocabulary(inspect_cache(plain, vocabulary=sized), Vocabulary("x", None, 999))
+    export_cache(path, tmp_path / "out.bin", A)
+    assert vocabulary_of(tmp_path / "out.bin") == A
+    assert not (tmp_path / "static").exists()
+
+
+@pytest.mark.parametrize(
+    ("raw", "message"),
+    [
+        (packed(SMALL)[:-1], r"byte \d+: "),
+        (packed(SMALL) + packed(SMALL[:1]), r"byte \d+: n-gram \(3, 1\) occurs twice"),
+        (packed([SMALL[1], SMALL[1]]), r"byte 28: n-gram \(1, 2\) occurs twice"),
+        (packed([((1, 2), [(3, 0)])]), r"byte 24: count 0 of token 3 after \(1, 2\) is not positive"),
+        (packed([((1, -1), [(3, 1)])]), r"n-gram of length 1 in a static cache"),
+        (b"not a cache at all, just text...", r"byte \d+: "),
+    ],
+)
+def test_damaged_caches_are_refused_by_every_verb(tmp_path: Path, raw: bytes, message: str) -> None:
+    path = tmp_path / "bad.bin"
+    path.write_bytes(raw)
+    good = written(tmp_path / "good.bin", SMALL)
+    out = tmp_path / "out.bin"
+    for refuse in (
+        lambda: inspect_cache(path),
+        lambda: verify_cache(path),
+        lambda: export_cache(path, out),
+        lambda: import_cache(path, tmp_path / "cache", A),
+        lambda: merge_caches([good, path], out),
+    ):
+        with pytest.raises(InputError, match=message) as caught:
+            refuse()
+        assert "bad.bin" in str(caught.value)
+    assert not out.exists()
+
+
+def test_verify_finds_what_does_not_belong(tmp_path: Path) -> None:
+    tokens = tmp_path / "t.tok"
+    write_tokens(tokens, [1, 2, 3, 1, 2, 3, 1, 2, 4])
+    path = build_static_cache(tokens, tmp_path, formats=["llama"]).paths["llama"]
+    verify_cache(path, tokens=tokens)
+    write_tokens(tokens, [1, 2, 3, 1, 2, 3, 1, 2])
+    with pytest.raises(InputError, match=r"counts 7 successors where t\.tok has 6"):
+        verify_cache(path, tokens=tokens)
+    with pytest.raises(InputError, match="does not hold the same as"):
+        verify_cache(path, same_as=written(tmp_path / "o.bin", SMALL))
+    path.write_bytes(packed(SMALL))
+    with pytest.raises(InputError, match="is not the file its manifest describes"):
+        verify_cache(path)
+
+
+def test_a_frozen_cache_cannot_be_exported(tmp_path: Path) -> None:
+    tokens = tmp_path / "t.tok"
+    write_tokens(tokens, range(100))
+    frozen = build_static_cache(tokens, tmp_path, formats=["frozen"]).paths["frozen"]
+    with pytest.raises(InputError, match=r"is frozen and keeps no list .*; give the \.bin"):
+        export_cache(frozen, tmp_path / "out.bin")
+    with pytest.raises(InputError, match="give at least two"):
+        merge_caches([frozen], tmp_path / "out.bin")
+
+
+def test_the_source_is_never_overwritten(tmp_path: Path) -> None:
+    path = written(tmp_path / "1.bin", SMALL)
+    with pytest.raises(InputError, match="is the source itself"):
+        export_cache(path, path)
+    merge_caches([path, path], path)  # the result appears whole, after the inputs were read
+    assert inspect_cache(path).total_count == 16
+
+
+def test_the_verbs(tmp_path: Path, golden: Path) -> None:
+    def call(*arguments: str) -> dict[str, Any]:
+        result = CliRunner().invoke(app, [*arguments, "--json"], catch_exceptions=False)
+        assert result.exit_code == 0, result.output
+        return json.loads(result.stdout)  # type: ignore[no-any-return]
+
+    tokens = golden_tokens(golden, tmp_path, "s")
+    cache = ["--cache-dir", str(tmp_path / "cache")]
+    built = call("build", str(tokens), "--memory", "2GB", *cache)
+    info = call("info", str(golden / "s.bin"))
+    assert call("verify", built["path"], "--same-as", str(golden / "s.bin"))["content"] == info["content"]
+    call("export", built["path"], str(tmp_path / "out.bin"))
+    merged = call(
+        "merge", str(tmp_path / "out.bin"), str(golden / "s.bin"), "--out", str(tmp_path / "two.bin")
+    )
+    assert merged["n_pairs"] == info["n_pairs"]
+    assert call("info", str(tmp_path / "two.bin"))["total_count"] == 2 * info["total_count"]
+
+
+def test_merging_stays_within_its_bound(tmp_path: Path) -> None:
+    generator = np.random.default_rng(5)
+    paths = []
+    for number in range(3):
+        tokens = tmp_path / f"{number}.tok"
+        tokens.write_bytes(generator.integers(0, 3_000, 3_000_000, dtype="<i4").tobytes())
+        paths.append(build_static_cache(tokens, tmp_path, formats=["llama"]).paths["llama"])
+    code = """
+import sys
+from pathlib import Path
+from harness.cache_files import merge_caches
+merge_caches([Path(path) for path in sys.argv[2:]], Path(sys.argv[1]), memory_bytes=150_000_000)
+status = Path("/proc/self/status").read_text() if Path("/proc/self/status").exists() else ""
+print(next((int(line.split()[1]) * 1024 for line in status.splitlines() if line.startswith("VmHWM")), -1))
+"""
+    arguments = [sys.executable, "-c", code, str(tmp_path / "out.bin"), *map(str, paths)]
+    result = subprocess.run(arguments, capture_output=True, text=True, check=True)
+    peak, total = int(result.stdout), sum(path.stat().st_size for path in paths)
+    print(f"peak RSS {peak / 1e6:.1f} MB of 150 allowed, merging {total / 1e6:.1f} MB")
+    assert total > 150e6
+    assert peak <= 150e6
