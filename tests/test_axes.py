@@ -1,4 +1,4 @@
-"""Axes: every config key reaches the record, every alternative drafts alike, what a variant lacks is an error."""
+"""Axes: every config key reaches the record, every alternative drafts alike, a missing axis is an error."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def test_the_command_line_reaches_every_axis(tmp_path: Path) -> None:
         "hash": ["xor"],
         "segment_bytes": ["1024", "4096"],
     }
-    with pytest.raises(InputError, match="--set n_draft: .*named twice"):
+    with pytest.raises(InputError, match=r"--set n_draft: .*named twice"):
         load_experiment(path, ["n_draft=[3, 3]"])
 
 
@@ -116,12 +116,16 @@ def test_every_combination_is_measured_recorded_and_told_apart(tmp_path: Path, i
     assert run_experiment(experiment, jobs, tmp_path / "r", Watcher()) is ExitCode.OK
     records = load_results(tmp_path / "r").records
     found = {
-        (r.spec.n_draft, r.spec.n_ctx, r.spec.page_cache, r.spec.axes["hash"], r.spec.size_mb) for r in records
+        (r.spec.n_draft, r.spec.n_ctx, r.spec.page_cache, r.spec.axes["hash"], r.spec.size_mb)
+        for r in records
     }
     assert len(found) == len(jobs)
     for record in records:
         assert record.measured is not None
-        assert (record.measured["n_draft"], record.measured["n_ctx"]) == (record.spec.n_draft, record.spec.n_ctx)
+        assert (record.measured["n_draft"], record.measured["n_ctx"]) == (
+            record.spec.n_draft,
+            record.spec.n_ctx,
+        )
     labels = {row.variant for row in run_rows(records)}
     assert "segmented_map[hash=xor,n_ctx=32,n_draft=1,page_cache=cold]" in labels
     # Another hash drafts alike, another draft length does not.
@@ -146,7 +150,8 @@ def alternatives(variant: Variant) -> list[dict[str, str]]:
         try:
             variant.module.Drafter(options)
         except ValueError as error:
-            assert "cannot be combined" in str(error)
+            if "cannot be combined" not in str(error):
+                raise
         else:
             made.append(options)
     return made

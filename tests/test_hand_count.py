@@ -1,6 +1,6 @@
 """Ten tokens counted by hand: every output must agree with the hand.
 
-n_ctx 9, so one chunk of nine tokens: 1 2 1 2 1 2 1 2 1 (the tenth is never reached). n_draft 2, no static cache.
+n_ctx 9, so one chunk of nine tokens: 1 2 1 2 1 2 1 2 1 (the tenth is never reached). n_draft 2, no static.
   calls 1 to 4 draft nothing: no n-gram was seen often enough
   call 5, after 1 2 1 2 1: (1 2 1) -> 2, then (1 2 1 2) -> 1; both agree, and the next token is appended
   call 6, after eight tokens: (1 2 1 2) -> 1, then (2 1 2 1) -> 2; the first agrees, then the chunk is full

@@ -1,4 +1,4 @@
-"""Instruction counts: what one extra pass over the successors costs is caught, what a busy machine does is not."""
+"""Instruction counts: an extra pass over the successors is caught, a busy machine is not."""
 
 from __future__ import annotations
 
@@ -93,7 +93,10 @@ def test_figures_are_kept_by_key(tmp_path: Path) -> None:
     save_figures("Clang 14", {"a": counts(draft=1.0)}, path)
     save_figures("GNU 12", {"b": counts()}, path)
     found = load_figures(path)
-    assert {key: sorted(variants) for key, variants in found.items()} == {"GNU 12": ["a", "b"], "Clang 14": ["a"]}
+    assert {key: sorted(variants) for key, variants in found.items()} == {
+        "GNU 12": ["a", "b"],
+        "Clang 14": ["a"],
+    }
 
 
 def test_the_committed_figures_cover_the_ladder() -> None:
@@ -123,7 +126,9 @@ def test_an_extra_pass_is_caught_and_noise_is_not(tmp_path: Path) -> None:
 
     header = changed / "variants/common/lookup_drafter.hpp"
     before = "    Choice choice;\n    std::int64_t best_score = 0;\n"
-    extra = "    volatile std::int64_t sink = 0;\n    for (const auto& e : successors) sink = sink + e.count;\n"
+    extra = (
+        "    volatile std::int64_t sink = 0;\n    for (const auto& e : successors) sink = sink + e.count;\n"
+    )
     text = header.read_text()
     assert before in text
     header.write_text(text.replace(before, before + extra))
