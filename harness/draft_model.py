@@ -24,6 +24,7 @@ import numpy as np
 import numpy.typing as npt
 
 from harness import native
+from harness.cache import static_statistics
 from harness.errors import InputError
 from harness.generation import draft_room
 from harness.manifests import load_manifest, manifest_path, open_regular, write_atomic
@@ -277,12 +278,23 @@ def load_static(drafter: Any, static: Path, vocabulary: Vocabulary) -> None:
     check_tokenizer(static, vocabulary)
     try:
         drafter.load(str(static))
-        limit = drafter.token_limit()
-        if limit is None and vocabulary.size is not None:
-            limit = native.builder().statistics(str(static))["token_limit"]
     except ValueError as error:
         raise native.input_error(error) from error
-    if limit is not None and vocabulary.size is not None and limit > vocabulary.size:
+    limit = drafter.token_limit()
+    if limit is None:
+        check_largest_token(static, vocabulary)
+    else:
+        _check_limit(static, limit, vocabulary)
+
+
+def check_largest_token(static: Path, vocabulary: Vocabulary) -> None:
+    """Read a static file whole and refuse tokens that the vocabulary does not have (InputError)."""
+    if vocabulary.size is not None:
+        _check_limit(static, static_statistics(static)["token_limit"], vocabulary)
+
+
+def _check_limit(static: Path, limit: int, vocabulary: Vocabulary) -> None:
+    if vocabulary.size is not None and limit > vocabulary.size:
         raise InputError(
             static,
             f"holds tokens up to {limit - 1}, the model's vocabulary has {vocabulary.size}",
