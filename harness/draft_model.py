@@ -43,6 +43,14 @@ TokenArray = npt.NDArray[np.int32]
 # source ("context", "dynamic", "static") -> n-gram length -> (least total, least percent)
 Thresholds = Mapping[str, Mapping[int, tuple[int, int]]]
 
+# Draft whatever is known: more tokens are accepted per call, and far more are drafted in vain. Worth it where
+# verifying a few more tokens costs next to nothing, as on a GPU.
+EAGER: Thresholds = {
+    "context": dict.fromkeys((1, 2, 3, 4), (1, 0)),
+    "dynamic": dict.fromkeys((1, 2, 3, 4), (1, 0)),
+    "static": {2: (1, 0)},
+}
+
 DEFAULT_VARIANT = "summary_index"
 DEFAULT_N_DRAFT = 3
 HISTORY_TOKENS = 1 << 20
@@ -67,9 +75,10 @@ class LadderDraft(Base):
     `static`: a static cache in llama.cpp's or the variant's own format, built with the model's tokenizer.
     `n_draft`: most tokens of a draft. `model`: a `llama_cpp.Llama` (its context and vocabulary are taken
     over) or the path of a GGUF file (its tokenizer is checked); `n_ctx` and `vocab_size` say the same by
-    hand. `thresholds` replaces the rule's gates, for example {"context": {1: (3, 80)}}; drafting then runs
-    on the tunable drafter instead of a variant. `max_history_tokens` bounds the dynamic cache: beyond it the
-    older half is forgotten. Raises InputError for a cache of another or a larger vocabulary.
+    hand. `thresholds` replaces the rule's gates, for example {"context": {1: (3, 80)}} or EAGER; drafting
+    then runs on the tunable drafter, which loads llama.cpp's or the frozen format, instead of a variant.
+    `max_history_tokens` bounds the dynamic cache: beyond it the older half is forgotten. Raises InputError
+    for a cache of another or a larger vocabulary.
     """
 
     def __init__(

@@ -32,6 +32,7 @@ from harness.corpus import build_corpus, resolve_source
 from harness.cost import BATCHES, Advice, CostCurve, CostPoint, advise, measure_costs
 from harness.draft_model import (
     DEFAULT_VARIANT,
+    EAGER,
     LadderDraft,
     check_largest_token,
     check_tokenizer,
@@ -316,6 +317,7 @@ class Experiment:
         name = default_variant(self.config)
         variant = next(variant for variant in self.inputs.variants if variant.name == name)
         static = self.inputs.static[variant.static_format]
+        eager = self.inputs.static.get("frozen", self.inputs.static["llama"])
         answers = [(prompt, self._answers[work.workload.name, i]) for i, prompt in enumerate(work.prompts)]
         text = hashlib.sha256()
         for prompt, answer in answers:
@@ -327,6 +329,7 @@ class Experiment:
             "variant": name,
             "module_sha256": variant.module_sha256,
             "static_sha256": static.sha256,
+            "eager_static_sha256": eager.sha256,
             "n_draft": self.config.n_draft,
             "cpu": self.config.cpu,
         }
@@ -338,6 +341,8 @@ class Experiment:
             drafters: dict[str, Any] = {
                 "ladder_static": LadderDraft(static.path, variant=name, n_draft=n_draft),
                 "ladder_bare": LadderDraft(variant=name, n_draft=n_draft),
+                "ladder_eager": LadderDraft(eager.path, thresholds=EAGER, n_draft=n_draft),
+                "ladder_eager_bare": LadderDraft(thresholds=EAGER, n_draft=n_draft),
                 "llama_prompt_lookup": lookup(num_pred_tokens=n_draft),
             }
             return {key: asdict(follow_answers(drafter, answers)) for key, drafter in drafters.items()}
