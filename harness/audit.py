@@ -14,14 +14,12 @@ Later tokens of a draft that differed `follow`. Nothing is excused for coming af
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import sys
 import tempfile
 from array import array
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from importlib.machinery import ExtensionFileLoader, SourceFileLoader
 from pathlib import Path
 from typing import Annotated, Any, Protocol
 
@@ -315,16 +313,9 @@ def first_differences(
 
 def load_module(name: str) -> Any:
     """The module of a built variant, by name; InputError lists the names there are."""
-    from harness import variants  # only the command line needs the folders
+    from harness import native, variants  # only the command line needs the folders
 
-    path = Path(variants.find(name).module)
-    loader = (SourceFileLoader if path.suffix == ".py" else ExtensionFileLoader)(name, str(path))
-    spec = importlib.util.spec_from_file_location(name, path, loader=loader)
-    if spec is None:
-        raise InputError(path, "not a Python module", "build the variants again")
-    module = importlib.util.module_from_spec(spec)
-    loader.exec_module(module)
-    return module
+    return native.load_module(variants.find(name).module, name)
 
 
 def drafts_of(

@@ -30,6 +30,7 @@ from harness.cache import (
     freeze_cache,
     static_format_of,
 )
+from harness.default_verb import BuildByDefault
 from harness.errors import InputError
 from harness.manifests import (
     Manifest,
@@ -38,6 +39,7 @@ from harness.manifests import (
     base_versions,
     cache_dir,
     content_key,
+    copy_artifact,
     load_manifest,
     manifest_path,
     sha256_file,
@@ -441,7 +443,9 @@ def _verify_tokens(info: CacheInfo, tokens: Path) -> None:
 # --- the verbs --------------------------------------------------------------------------------------------
 
 app = typer.Typer(
-    no_args_is_help=True, help="Static caches: build, exchange with llama.cpp, merge, look into."
+    cls=BuildByDefault,
+    no_args_is_help=True,
+    help="Static caches: build, exchange with llama.cpp, merge, look into.",
 )
 
 
@@ -517,11 +521,16 @@ def build_verb(
     scheduler: Annotated[
         str | None, typer.Option("--scheduler", metavar="ADDRESS", help="Of a running Dask, tcp://...")
     ] = None,
+    out: Annotated[
+        Path | None, typer.Option("--out", metavar="FILE", help="Copy the static cache here (one format).")
+    ] = None,
     cache: CacheDir = None,
     as_json: AsJson = False,
 ) -> None:
-    """Count a token file into a static cache."""
+    """Count a token file into a static cache, in llama.cpp's or a frozen format."""
     formats = format_ or ["llama"]
+    if out is not None and len(formats) > 1:
+        raise InputError("--out", "one file for several formats", "give one --format")
     if unknown := [name for name in formats if name not in SUFFIXES]:
         raise InputError("--format", f"{unknown[0]!r} is unknown", f"use {', '.join(SUFFIXES)}")
     if scheduler is not None and engine is not Engine.DASK:
@@ -542,9 +551,8 @@ def build_verb(
             paths = build_static_cache(Path(tokens), where, jobs, progress, formats, memory_bytes=bound).paths
     for name in formats:
         manifest = load_manifest(paths[name], KIND)
-        _print(
-            {"path": str(paths[name]), "format": name, "sha256": manifest.sha256, **manifest.facts}, as_json
-        )
+        path = paths[name] if out is None else copy_artifact(paths[name], out)
+        _print({"path": str(path), "format": name, "sha256": manifest.sha256, **manifest.facts}, as_json)
 
 
 @app.command("import")

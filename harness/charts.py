@@ -15,13 +15,14 @@ from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, NullFormatter, NullLocator
 
+from harness.records import RunSpec
 from harness.stats import Results, RunRow, run_rows
 
 mpl.use("Agg")
 
 SIZE_INCHES = (9.6, 6.0)
 PNG_DPI = 150
-_RC: dict[Any, Any] = {
+RC: dict[Any, Any] = {
     "svg.hashsalt": "draft-ladder",  # without it every SVG has new ids
     "svg.fonttype": "path",
     "font.family": "DejaVu Sans",
@@ -105,19 +106,29 @@ class Series:
 
 def write_charts(results: Results, folder: Path) -> list[Path]:
     """Draw every chart that has data into `folder`; the files written."""
+    from harness.position_chart import draw_positions
+
     folder.mkdir(parents=True, exist_ok=True)
     rows = run_rows(results.records)
     written = []
-    for chart in CHARTS:
-        series = collect(chart, rows, results.variants)
-        if not series:
-            continue
-        with mpl.rc_context(_RC):
-            figure = draw(chart, series, results)
-            for suffix, options in (("svg", {"metadata": {"Date": None}}), ("png", {"dpi": PNG_DPI})):
-                path = folder / f"{chart.name}.{suffix}"
-                figure.savefig(path, format=suffix, **options)
-                written.append(path)
+    with mpl.rc_context(RC):
+        for chart in CHARTS:
+            series = collect(chart, rows, results.variants)
+            if series:
+                written += save(draw(chart, series, results), folder, chart.name)
+        positions = draw_positions(results)
+        if positions is not None:
+            written += save(positions, folder, "acceptance_by_place")
+    return written
+
+
+def save(figure: Figure, folder: Path, name: str) -> list[Path]:
+    """The figure as SVG and PNG, without a date."""
+    written = []
+    for suffix, options in (("svg", {"metadata": {"Date": None}}), ("png", {"dpi": PNG_DPI})):
+        path = folder / f"{name}.{suffix}"
+        figure.savefig(path, format=suffix, **options)
+        written.append(path)
     return written
 
 
@@ -378,9 +389,7 @@ def caption(results: Results) -> list[str]:
     """Machine, build, commit, corpus and settings, two or three lines."""
     machine, experiment = results.machine, results.experiment
     specs = [record.spec for record in results.records]
-    first = specs[0]
-    corpora = sorted({spec.corpus.label for spec in specs if spec.corpus.kind != "none"}) or ["none"]
-    kinds = sorted({spec.corpus.kind for spec in specs if spec.corpus.kind != "none"})
+    replayed = ", ".join(dict.fromkeys(spec.replay_text.label for spec in _by_size(specs)))
     builds = [
         record.measured["build"]
         for record in results.records
@@ -393,13 +402,35 @@ def caption(results: Results) -> list[str]:
     dirty = " (changed)" if any(record.environment.get("git_dirty") for record in results.records) else ""
     ram = machine.get("ram_bytes")
     memory = f", {ram / 1e9:.0f} GB" if isinstance(ram, int) else ""
-    corpus, replayed = _clipped(", ".join(corpora), 80), _clipped(first.replay_text.label, 60)
+    tokenizers = ", ".join(dict.fromkeys(spec.tokenizer.name for spec in _by_size(specs)))
     return [
         f"{machine.get('cpu_model')}, {machine.get('cpu_logical_total')} cores{memory}, "
         f"{machine.get('system')} {machine.get('kernel')}  ·  {build}  ·  commit {', '.join(commits)}{dirty}",
-        f"corpus: {corpus} ({', '.join(kinds) or 'none'})  ·  replayed: {replayed}  ·  {first.tokenizer.name}"
-        f"  ·  n_ctx {first.n_ctx}, n_draft {first.n_draft}  ·  experiment {experiment.get('name')}",
+        f"corpus: {_clipped(corpora(specs), 100)}  ·  replayed: {_clipped(replayed, 80)}  ·  {tokenizers}"
+        f"  ·  {_settings(specs)}  ·  experiment {experiment.get('name')}",
     ]
+
+
+def corpora(specs: Sequence[RunSpec]) -> str:
+    """Every corpus with its kind; with its sizes, where there are several."""
+    sizes: dict[str, list[str]] = {}
+    for spec in _by_size(specs):
+        if spec.corpus.kind != "none":
+            found = sizes.setdefault(f"{spec.corpus.label} ({spec.corpus.kind})", [])
+            if f"{spec.size_mb:g}" not in found:
+                found.append(f"{spec.size_mb:g}")
+    if len(sizes) > 1:
+        return "; ".join(f"{label}: {', '.join(found)} MB" for label, found in sizes.items())
+    return next(iter(sizes), "none")
+
+
+def _by_size(specs: Sequence[RunSpec]) -> list[RunSpec]:
+    return sorted(specs, key=lambda spec: spec.size_mb)
+
+
+def _settings(specs: Sequence[RunSpec]) -> str:
+    values = {name: sorted({getattr(spec, name) for spec in specs}) for name in ("n_ctx", "n_draft")}
+    return ", ".join(f"{name} {'/'.join(map(str, found))}" for name, found in values.items())
 
 
 def absences(results: Results) -> list[str]:

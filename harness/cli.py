@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 import signal
 import sys
 import tempfile
@@ -22,12 +21,15 @@ from rich.progress import (
 )
 from rich.table import Table
 
-from harness import environment
-from harness.config import load_experiment
+from harness import cache_files, e2e_cli, environment, ledgers
+from harness.audit import audit_command
+from harness.config import Experiment, load_experiment
+from harness.corpus_stats import stats_command
+from harness.default_verb import CutByDefault
 from harness.errors import ExitCode, InputError, LadderError
 from harness.launch import demand
 from harness.manifests import Progress as StageProgress
-from harness.manifests import cache_dir
+from harness.manifests import cache_dir, copy_artifact
 from harness.records import RunRecord
 from harness.runner import Job, axis_values, check_axes, plan, run_experiment
 from harness.variants import Variant, discover, find
@@ -41,6 +43,10 @@ app = typer.Typer(
     help="Measures prompt-lookup drafting, one data structure at a time, from text to chart.",
     epilog="Exit codes: 0 ok, 1 some run failed, 2 usage or config, 3 drafts differ, 130 interrupted.",
 )
+app.add_typer(cache_files.app, name="cache")
+app.command("audit")(audit_command)
+app.command("e2e")(e2e_cli.command)
+app.command("ledgers")(ledgers.command)
 stderr = Console(stderr=True, highlight=False, soft_wrap=True)
 
 ConfigArgument = Annotated[
@@ -71,6 +77,9 @@ RESULTS, PLOTS = Path("results"), Path("plots")
 
 def main() -> None:
     """Entry point: turns every foreseen error into one line and its exit code."""
+    from harness.cli_evidence import register
+
+    register(app)
     signal.signal(signal.SIGTERM, _terminate)
     try:
         code = app(standalone_mode=False)
@@ -78,12 +87,13 @@ def main() -> None:
         stderr.print(f"ladder: {error}", style="red", markup=False)
         code = error.exit_code
     except (KeyboardInterrupt, typer.Abort):
-        stderr.print("ladder: interrupted; run again to continue", style="red")
         code = ExitCode.INTERRUPTED
     except typer.Exit as exit_:
         code = exit_.exit_code
     except Exception as error:
         code = _usage_error(error)
+    if code == ExitCode.INTERRUPTED:  # typer may have turned the interrupt into this code itself
+        stderr.print("ladder: interrupted; run again to continue", style="red")
     sys.stdout.flush()
     sys.exit(int(code or 0))
 
@@ -101,9 +111,14 @@ def _usage_error(error: Exception) -> int:
     return int(getattr(error, "exit_code", ExitCode.USAGE))
 
 
+def json_text(content: Any) -> str:
+    """Strict JSON."""
+    return json.dumps(content, allow_nan=False, indent=1)
+
+
 def print_json(content: Any) -> None:
     """Strict JSON on stdout."""
-    print(json.dumps(content, allow_nan=False, indent=1))
+    print(json_text(content))
 
 
 # --- progress ----------------------------------------------------------------------------------------------
@@ -345,9 +360,24 @@ def _run(
     dry_run: bool,
     json_: bool,
 ) -> ExitCode:
+    experiment, overrides = load_experiment(config, set_ or [])
+    return measure(experiment, overrides, text, cache, results, machine, force, dry_run, json_)[0]
+
+
+def measure(
+    experiment: Experiment,
+    overrides: dict[str, Any],
+    text: Path | None,
+    cache: Path | None,
+    results: Path,
+    machine: str | None,
+    force: bool = False,
+    dry_run: bool = False,
+    json_: bool = False,
+) -> tuple[ExitCode, Path]:
+    """Prepare and run an experiment with its progress on stderr; the exit code and the results folder."""
     from harness.prepare import Preparation
 
-    experiment, overrides = load_experiment(config, set_ or [])
     variants = [find(name) for name in experiment.variants]
     check_axes(experiment.axes, variants)
     folder = results / (machine or environment.machine_slug()) / experiment.name
@@ -355,18 +385,18 @@ def _run(
         stderr.print(f"warning: {line}", style="yellow", markup=False)
     with stage_display() as display:
         preparation = Preparation(
-            experiment, cache_dir(cache), text_dir=text, note=_note, progress=Stages(display)
+            experiment, cache_dir(cache), text_dir=text, note=note, progress=Stages(display)
         )
         inputs = preparation.inputs(variants)
     jobs = plan(experiment, inputs, variants)
     if dry_run:
         _print_plan(jobs, folder, force, json_)
-        return ExitCode.OK
+        return ExitCode.OK, folder
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     with Progress(*columns, console=stderr, transient=True) as bar:
         observer = RunDisplay(bar)
         code = run_experiment(experiment, jobs, folder, observer, overrides=overrides, force=force)
-    _note(f"{len(jobs)} runs, {observer.skipped_total} of them measured before, in {folder}")
+    note(f"{len(jobs)} runs, {observer.skipped_total} of them measured before, in {folder}")
     if json_:
         print_json(
             {
@@ -376,10 +406,11 @@ def _run(
                 "exit_code": code,
             }
         )
-    return code
+    return code, folder
 
 
-def _note(line: str) -> None:
+def note(line: str) -> None:
+    """A line on stderr."""
     stderr.print(line, markup=False)
 
 
@@ -423,7 +454,14 @@ def doctor(cache: CacheOption = None, json_: JsonOption = False) -> None:
         raise typer.Exit(int(ExitCode.USAGE))
 
 
-@app.command()
+corpus_app = typer.Typer(
+    cls=CutByDefault, no_args_is_help=True, help="Corpora: cut one from a source, or look into tokens."
+)
+corpus_app.command("stats")(stats_command)
+app.add_typer(corpus_app, name="corpus")
+
+
+@corpus_app.command("cut")
 def corpus(
     source: Annotated[str, typer.Argument(metavar="SOURCE", help="default, wikitext-103, stdlib or files.")],
     size_mb: Annotated[
@@ -456,7 +494,7 @@ def corpus(
     with stage_display() as display:
         resolved = resolve_source(config, where)
         if resolved.note:
-            _note(resolved.note)
+            note(resolved.note)
         made = build_corpus(resolved, size_mb, where, Stages(display), clip=clip)
         text = replay_text(resolved, where, Stages(display))
     _print_artifacts({"corpus": asdict(made), "replay": asdict(text)}, json_)
@@ -490,56 +528,12 @@ def tokens(
             cache_dir(cache),
             jobs=jobs,
             progress=Stages(display),
-            report=_note,
+            report=note,
         )
     content = asdict(made)
     if out is not None:
-        content["path"] = _copy_artifact(made.path, out)
+        content["path"] = copy_artifact(made.path, out)
     _print_artifacts({"tokens": content}, json_)
-
-
-@app.command("cache")
-def cache_(
-    tokens: Annotated[Path, typer.Argument(metavar="TOKENS", help="An int32 token file.")],
-    format_: Annotated[
-        list[str] | None, typer.Option("--format", help="llama, frozen; may be repeated.")
-    ] = None,
-    out: Annotated[
-        Path | None, typer.Option("--out", metavar="FILE", help="Copy the static cache here (one format).")
-    ] = None,
-    jobs: Annotated[
-        int | None, typer.Option("--jobs", min=1, help="Threads; default: all usable cores.")
-    ] = None,
-    cache: CacheOption = None,
-    json_: JsonOption = False,
-) -> None:
-    """Count a token file into a static cache, in llama.cpp's or the frozen format."""
-    from harness.cache import build_static_cache
-
-    formats = format_ or ["llama"]
-    if out is not None and len(formats) > 1:
-        raise InputError("--out", "one file for several formats", "give one --format")
-    with stage_display() as display:
-        made = build_static_cache(
-            tokens, cache_dir(cache), jobs=jobs, progress=Stages(display), formats=formats
-        )
-    content = {
-        name: {"path": path, "sha256": made.sha256s[name], "bytes": path.stat().st_size, "stats": made.stats}
-        for name, path in made.paths.items()
-    }
-    if out is not None:
-        content[formats[0]]["path"] = _copy_artifact(made.paths[formats[0]], out)
-    _print_artifacts(content, json_)
-
-
-def _copy_artifact(artifact: Path, target: Path) -> Path:
-    """Copy an artifact and its manifest out of the cache."""
-    from harness.manifests import manifest_path, write_atomic
-
-    for source, copy in ((artifact, target), (manifest_path(artifact), manifest_path(target))):
-        with source.open("rb") as file:
-            write_atomic(copy, lambda out, file=file: shutil.copyfileobj(file, out))  # type: ignore[misc]
-    return target
 
 
 def _print_artifacts(artifacts: dict[str, dict[str, Any]], json_: bool) -> None:
@@ -555,40 +549,59 @@ def _print_artifacts(artifacts: dict[str, dict[str, Any]], json_: bool) -> None:
         print(f"{fields['path']}  {size}  sha256 {fields['sha256']}")
 
 
+TargetArgument = Annotated[
+    Path, typer.Argument(metavar="CONFIG|RESULTS", help="A config, or results/<machine>/<experiment>.")
+]
+
+
 @app.command()
 def stats(
-    folder: Annotated[Path, typer.Argument(metavar="RESULTS", help="results/<machine>/<experiment>")],
+    target: TargetArgument,
+    results: ResultsOption = RESULTS,
+    machine: MachineOption = None,
     json_: JsonOption = False,
 ) -> None:
-    """Write runs.csv and summary.csv from a results folder's records."""
-    _stats(folder, json_)
+    """Write runs.csv and summary.csv from a results folder's records, and print the figures."""
+    _stats(_results_folder(target, results, machine), json_)
+
+
+def _results_folder(target: Path, results: Path, machine: str | None) -> Path:
+    """The results folder that is meant: itself, or the one this machine's run of a config writes."""
+    if target.suffix != ".toml":
+        return target
+    return results / (machine or environment.machine_slug()) / load_experiment(target)[0].name
 
 
 def _stats(folder: Path, json_: bool) -> None:
     from dataclasses import asdict
 
     from harness.stats import failures, load_results, write_csv_files
+    from harness.stats_table import as_text, tables
 
     results = load_results(folder)
     _, summary = write_csv_files(results)
     for line in failures(results.records):
         stderr.print(f"failed, left out: {line}", style="red", markup=False)
     if results.missing_total:
-        _note(f"unfinished: {results.missing_total} runs are still to be made")
+        note(f"unfinished: {results.missing_total} runs are still to be made")
     if results.superseded_total:
-        _note(f"{results.superseded_total} records of earlier settings or builds are left out")
-    _note(f"{folder / 'runs.csv'}, {folder / 'summary.csv'}")
+        note(f"{results.superseded_total} records of earlier settings or builds are left out")
+    note(f"{folder / 'runs.csv'}, {folder / 'summary.csv'}")
     if json_:
         print_json([asdict(row) for row in summary])
+        return
+    print("\n\n".join(as_text(table) for table in tables(summary)))
 
 
 @app.command()
 def charts(
-    folder: Annotated[Path, typer.Argument(metavar="RESULTS", help="results/<machine>/<experiment>")],
+    target: TargetArgument,
+    results: ResultsOption = RESULTS,
     plots: PlotsOption = PLOTS,
+    machine: MachineOption = None,
 ) -> None:
     """Draw the charts from a results folder alone."""
-    _charts(folder, plots)
+    _charts(_results_folder(target, results, machine), plots)
 
 
 def _charts(folder: Path, plots: Path) -> None:

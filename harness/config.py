@@ -7,7 +7,7 @@ import re
 import tomllib
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError, field_validator
 
@@ -22,7 +22,8 @@ class Experiment(BaseModel):
     """What to measure. Sizes are in MB (10^6 bytes) of corpus text; 0 is a run without a static cache.
 
     Strings of the corpus table may name environment variables as `${NAME}`: they are filled in when the
-    files are opened, never recorded.
+    files are opened, never recorded. `n_ctx`, `n_draft` and `page_cache` take one value or a list: every cell
+    is then measured at each.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
@@ -33,8 +34,8 @@ class Experiment(BaseModel):
     replay_mb: float | None = Field(default=None, gt=0)  # replay only the text's first MB
     tokenizer: str = "tekken"
     sizes_mb: tuple[float, ...] = Field(min_length=1)
-    n_ctx: int = Field(default=4096, ge=2)
-    n_draft: int = Field(default=3, ge=0)
+    n_ctx: tuple[Annotated[int, Field(ge=2)], ...] = Field(default=(4096,), min_length=1)
+    n_draft: tuple[Annotated[int, Field(ge=0)], ...] = Field(default=(3,), min_length=1)
     repeats: int = Field(default=3, ge=1)
     chunk_repeats: int = Field(default=1, ge=0)  # further runs with one pair of clock readings per chunk
     histogram_repeats: int = Field(default=0, ge=0)  # further runs with a histogram of single draft calls
@@ -44,7 +45,7 @@ class Experiment(BaseModel):
     timeout_s: float = Field(default=3600, gt=0)
     memory_limit_mb: int | None = Field(default=None, gt=0)  # of a worker's address space
     cpu: int | None = Field(default=None, ge=0)  # core the workers are pinned to
-    page_cache: Literal["warm", "cold"] = "warm"
+    page_cache: tuple[Literal["warm", "cold"], ...] = Field(default=("warm",), min_length=1)
     axes: dict[str, list[str]] = {}
 
     @field_validator("sizes_mb")
@@ -55,6 +56,18 @@ class Experiment(BaseModel):
         if len(set(sizes)) != len(sizes):
             raise ValueError("a size is named twice")
         return tuple(sorted(sizes))
+
+    @field_validator("n_ctx", "n_draft", "page_cache", mode="before")
+    @classmethod
+    def _one_or_many(cls, values: Any) -> Any:
+        return values if isinstance(values, list | tuple) else (values,)
+
+    @field_validator("n_ctx", "n_draft", "page_cache")
+    @classmethod
+    def _once_each(cls, values: tuple[Any, ...]) -> tuple[Any, ...]:
+        if len(set(values)) != len(values):
+            raise ValueError("a value is named twice")
+        return values
 
     @field_validator("variants")
     @classmethod
@@ -157,7 +170,7 @@ def _first_problem(path: Path, error: ValidationError, overrides: dict[str, Any]
     """(where, problem, remedy) of a validation error's first finding."""
     first = error.errors()[0]
     # The name of a union's member stands in the location too; it is not a key of the file.
-    parts = [str(part) for part in first["loc"]]
+    parts = [part for part in first["loc"] if isinstance(part, str)]
     if parts[:1] == ["corpus"] and len(parts) > 2:
         del parts[1]
     key = ".".join(parts)

@@ -16,6 +16,8 @@ from harness.manifests import canonical_json, write_atomic
 
 SCHEMA = 1
 # An absolute path's folders: a slash that no word, dot or slash precedes, and all up to the last slash.
+# Settings that one experiment may measure at several values, besides the variants' own axes.
+SETTINGS = ("n_ctx", "n_draft", "page_cache")
 _FOLDERS = re.compile(r"(?<![\w./])/(?:[^\s/:;,'\"]+/)+")
 
 
@@ -87,7 +89,12 @@ class RunSpec(_Frozen):
     @property
     def variant_label(self) -> str:
         """The variant's name, with its axis values where it has any: `frozen[hash=murmur]`."""
-        axes = ",".join(f"{axis}={value}" for axis, value in sorted(self.axes.items()))
+        return self.label()
+
+    def label(self, settings: Iterable[str] = ()) -> str:
+        """The variant's name with its axis values and the named ones of `SETTINGS`: `frozen[n_draft=16]`."""
+        values = {name: getattr(self, name) for name in settings} | self.axes
+        axes = ",".join(f"{axis}={value}" for axis, value in sorted(values.items()))
         return f"{self.variant}[{axes}]" if axes else self.variant
 
     def describe(self) -> str:
@@ -199,6 +206,24 @@ def load_json(path: Path) -> dict[str, Any]:
     return content
 
 
+def varying_settings(records: Iterable[RunRecord]) -> tuple[str, ...]:
+    """Those of `SETTINGS` that the records hold at more than one value: labels must tell them."""
+    specs = [record.spec for record in records]
+    return tuple(name for name in SETTINGS if len({getattr(spec, name) for spec in specs}) > 1)
+
+
+def draft_group(spec: RunSpec) -> tuple[object, ...]:
+    """Runs of one group must draft identically."""
+    return (
+        spec.tie_class,
+        spec.size_mb,
+        spec.n_ctx,
+        spec.n_draft,
+        spec.tokens_sha256,
+        spec.corpus.sha256,
+    )
+
+
 def check_drafts(records: Iterable[RunRecord], rungs: dict[str, int | None]) -> dict[str, str]:
     """Compare draft digests in each tie class and size; key -> reference | equal | unchecked | differ.
 
@@ -208,16 +233,7 @@ def check_drafts(records: Iterable[RunRecord], rungs: dict[str, int | None]) -> 
     groups: dict[tuple[object, ...], list[RunRecord]] = {}
     for record in records:
         if record.draft_digest is not None:
-            spec = record.spec
-            group = (
-                spec.tie_class,
-                spec.size_mb,
-                spec.n_ctx,
-                spec.n_draft,
-                spec.tokens_sha256,
-                spec.corpus.sha256,
-            )
-            groups.setdefault(group, []).append(record)
+            groups.setdefault(draft_group(record.spec), []).append(record)
     verdicts: dict[str, str] = {}
     for group_records in groups.values():
         verdicts.update(_check_group(group_records, rungs))

@@ -10,7 +10,7 @@ import random
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, Protocol
 
@@ -27,6 +27,7 @@ from harness.records import (
     TextLabel,
     TokenizerLabel,
     check_drafts,
+    draft_group,
     load_record,
     redact_paths,
     write_record,
@@ -42,32 +43,46 @@ Timing = Literal["section", "chunk", "histogram"]
 
 @dataclass(frozen=True)
 class StaticFile:
-    """A static cache file; `convert_ns`: the time a variant took to make it from llama.cpp's, if one did."""
+    """A static cache file; `convert_ns`: the time a variant took to make it from llama.cpp's, if one did.
+
+    `statistics`: what its builder counted (n_bigrams, n_pairs, single_share, at_most_100_share, largest).
+    """
 
     path: Path
     sha256: str
     format: str
     convert_ns: int | None
+    statistics: dict[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
-class SizeInputs:
-    """One corpus size: its label and its static cache in each format (none at 0 MB)."""
-
-    size_mb: float
-    corpus: CorpusLabel
-    static: dict[str, StaticFile]
-
-
-@dataclass(frozen=True)
-class Inputs:
-    """All that an experiment's runs read."""
+class Replayed:
+    """The tokens that are replayed, and the labels of text and tokenizer."""
 
     tokens: Path
     tokens_sha256: str
     n_tokens: int
     replay_text: TextLabel
     tokenizer: TokenizerLabel
+
+
+@dataclass(frozen=True)
+class SizeInputs:
+    """One corpus size: its label and its static cache in each format (none at 0 MB).
+
+    `replay` is there where the corpus is not of the experiment's own source: a language replays its own text.
+    """
+
+    size_mb: float
+    corpus: CorpusLabel
+    static: dict[str, StaticFile]
+    replay: Replayed | None = None
+
+
+@dataclass(frozen=True)
+class Inputs(Replayed):
+    """All that an experiment's runs read."""
+
     sizes: list[SizeInputs]
 
 
@@ -108,16 +123,17 @@ def plan(experiment: Experiment, inputs: Inputs, variants: Sequence[Variant]) ->
     jobs: list[Job] = []
     for warmup, round_index, timings in _rounds(experiment):
         cells = [
-            (variant, size, timing, axes)
+            (variant, size, timing, settings)
             for variant in variants
             for size in inputs.sizes
             for timing in timings
-            for axes in axis_values(experiment.axes, variant)
+            for settings in settings_of(experiment, variant, size)
         ]
         # A string seed: the same order on every machine and Python.
         random.Random(f"{experiment.seed}/{'warm-up' if warmup else 'repeat'}/{round_index}").shuffle(cells)
-        for variant, size, timing, axes in cells:
+        for variant, size, timing, settings in cells:
             static = size.static.get(variant.static_format)
+            replayed = size.replay or inputs
             spec = RunSpec(
                 experiment=experiment.name,
                 variant=variant.name,
@@ -126,23 +142,20 @@ def plan(experiment: Experiment, inputs: Inputs, variants: Sequence[Variant]) ->
                 repeat=round_index,
                 warmup=warmup,
                 timing=timing,
-                n_ctx=experiment.n_ctx,
-                n_draft=experiment.n_draft,
-                axes=axes,
+                **settings,
                 corpus=size.corpus,
-                replay_text=inputs.replay_text,
-                tokenizer=inputs.tokenizer,
-                tokens_sha256=inputs.tokens_sha256,
+                replay_text=replayed.replay_text,
+                tokenizer=replayed.tokenizer,
+                tokens_sha256=replayed.tokens_sha256,
                 static_sha256=static.sha256 if static else None,
                 static_format=variant.static_format,
                 module_sha256=variant.module_sha256,
-                page_cache=experiment.page_cache,
                 cpu=experiment.cpu,
                 memory_limit_mb=experiment.memory_limit_mb,
                 seed=experiment.seed,
                 order=len(jobs),
             )
-            jobs.append(Job(spec, variant, inputs.tokens, static))
+            jobs.append(Job(spec, variant, replayed.tokens, static))
     return jobs
 
 
@@ -159,8 +172,19 @@ def _rounds(experiment: Experiment) -> Iterator[tuple[bool, int, list[Timing]]]:
         yield False, index, [timing for timing, count in wanted if index < count]
 
 
+def settings_of(experiment: Experiment, variant: Variant, size: SizeInputs) -> Iterator[dict[str, Any]]:
+    """Every combination of the experiment's n_ctx, n_draft, page cache and the variant's own axes."""
+    # Without a static cache there is no file whose pages could be cold.
+    page_caches = experiment.page_cache if size.static else experiment.page_cache[:1]
+    axes = axis_values(experiment.axes, variant)
+    for n_ctx, n_draft, page_cache, own in itertools.product(
+        experiment.n_ctx, experiment.n_draft, page_caches, axes
+    ):
+        yield {"n_ctx": n_ctx, "n_draft": n_draft, "page_cache": page_cache, "axes": own}
+
+
 def axis_values(axes: dict[str, list[str]], variant: Variant) -> list[dict[str, str]]:
-    """The combinations of the experiment's axes that this variant has; one plain run if it has none."""
+    """The combinations of the experiment's axes, which `check_axes` has found this variant to have."""
     own = [axis for axis in sorted(axes) if axis in variant.axes]
     return [
         dict(zip(own, values, strict=True)) for values in itertools.product(*(axes[axis] for axis in own))
@@ -168,15 +192,14 @@ def axis_values(axes: dict[str, list[str]], variant: Variant) -> list[dict[str, 
 
 
 def check_axes(axes: dict[str, list[str]], variants: Sequence[Variant]) -> None:
-    """Every axis must belong to a variant, every value be one it allows."""
+    """Every variant must have every axis and allow every value: nothing asked for is left out silently."""
     for axis, values in axes.items():
-        owners = [variant for variant in variants if axis in variant.axes]
-        if not owners:
-            known = sorted({name for variant in variants for name in variant.axes}) or ["none"]
-            raise InputError(
-                f"axes.{axis}", "no variant of the experiment has it", f"use one of: {', '.join(known)}"
-            )
-        for variant in owners:
+        for variant in variants:
+            if axis not in variant.axes:
+                known = ", ".join(sorted(variant.axes)) or "none"
+                owners = [other.name for other in variants if axis in other.axes]
+                remedy = f"measure it with {', '.join(owners)} alone" if owners else f"its axes are: {known}"
+                raise InputError(f"axes.{axis}", f"{variant.name} has no such axis", remedy)
             for value in values:
                 if value not in variant.axes[axis]:
                     allowed = ", ".join(variant.axes[axis])
@@ -338,7 +361,7 @@ def _check(records: list[RunRecord], jobs: Sequence[Job], runs: Path, observer: 
     """Write the verdict on the drafts into every record it concerns."""
     verdicts = check_drafts(records, {job.variant.name: job.variant.rung for job in jobs})
     references = {
-        (record.spec.tie_class, record.spec.size_mb): record
+        draft_group(record.spec): record
         for record in records
         if verdicts.get(record.key) in ("reference", "unchecked")
     }
@@ -346,7 +369,7 @@ def _check(records: list[RunRecord], jobs: Sequence[Job], runs: Path, observer: 
     for record in records:
         verdict = verdicts.get(record.key)
         if verdict is not None and verdict != record.draft_check:
-            reference = references[record.spec.tie_class, record.spec.size_mb]
+            reference = references[draft_group(record.spec)]
             record = _with_verdict(record, verdict, reference)
             write_record(runs, record)
         if record.draft_check == "differ" and record.failure is not None:
@@ -387,6 +410,11 @@ def experiment_summary(
             for name in sorted(
                 variants, key=lambda name: (variants[name].rung is None, variants[name].rung, name)
             )
+        },
+        "corpus_statistics": {
+            f"{job.spec.size_mb:g}": job.static.statistics
+            for job in sorted(jobs, key=lambda job: job.spec.size_mb)
+            if job.static is not None and job.static.statistics
         },
         "keys": [job.spec.key for job in jobs],
     }

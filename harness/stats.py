@@ -9,13 +9,13 @@ import csv
 import io
 import statistics
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from harness.errors import InputError
 from harness.manifests import write_atomic
-from harness.records import RunRecord, load_json, load_records
+from harness.records import RunRecord, load_json, load_records, varying_settings
 
 EXPERIMENT_SCHEMA = 1
 NS_PER_US = 1e3
@@ -24,6 +24,8 @@ BYTES_PER_MB = 1e6
 
 RUN_FIELDS = ("variant", "size_mb", "repeat", "timing", "metric", "value", "unit", "note")
 SUMMARY_FIELDS = ("variant", "size_mb", "metric", "unit", "n", "median", "min", "max")
+
+POSITION_PREFIX = "acceptance_at_"
 
 Measured = dict[str, Any]
 
@@ -79,6 +81,7 @@ class Results:
     records: list[RunRecord]
     missing_total: int
     superseded_total: int
+    corpus_statistics: dict[str, dict[str, Any]] = field(default_factory=dict)  # by size, as in "541"
 
 
 # --- metrics -----------------------------------------------------------------------------------------------
@@ -214,11 +217,27 @@ METRICS: tuple[Metric, ...] = (
         "no draft call",
     ),
     Metric(
+        "draft_call_p90_us",
+        "us",
+        "90 % of the draft calls took at most this",
+        "histogram",
+        _quantile(0.9),
+        "no draft call",
+    ),
+    Metric(
         "draft_call_p99_us",
         "us",
         "99 % of the draft calls took at most this",
         "histogram",
         _quantile(0.99),
+        "no draft call",
+    ),
+    Metric(
+        "draft_call_p999_us",
+        "us",
+        "99.9 % of the draft calls took at most this",
+        "histogram",
+        _quantile(0.999),
         "no draft call",
     ),
     Metric(
@@ -326,6 +345,25 @@ def metric_values(measured: Measured, timing: str) -> Iterator[tuple[Metric, flo
     for metric in METRICS:
         if metric.timing in (None, timing):
             yield metric, metric.compute(measured)
+    for metric in position_metrics(measured):
+        yield metric, metric.compute(measured)
+
+
+def position_metrics(measured: Measured) -> Iterator[Metric]:
+    """Acceptance by place in the draft: `acceptance_at_1` to as many as a draft has tokens."""
+
+    def share(index: int) -> Callable[[Measured], float | None]:
+        def compute(found: Measured) -> float | None:
+            drafted = found["drafted_at"][index]
+            return float(found["accepted_at"][index]) / drafted if drafted else None
+
+        return compute
+
+    for index in range(len(measured.get("drafted_at") or [])):
+        meaning = f"of the tokens drafted at place {index + 1} of a draft, those that agree with the text"
+        yield Metric(
+            f"{POSITION_PREFIX}{index + 1}", "ratio", meaning, None, share(index), "nothing was drafted there"
+        )
 
 
 # --- results folder ----------------------------------------------------------------------------------------
@@ -352,11 +390,14 @@ def load_results(folder: Path) -> Results:
         records=records,
         missing_total=len(keys) - len(records),
         superseded_total=len(present - set(keys)),
+        corpus_statistics=content.get("corpus_statistics", {}),
     )
 
 
 def run_rows(records: Iterable[RunRecord]) -> list[RunRow]:
     """One row per finished run and metric, sorted; failed runs and warm-ups have none."""
+    records = list(records)
+    settings = varying_settings(records)
     rows = []
     for record in records:
         if record.status != "ok" or record.spec.warmup or record.measured is None:
@@ -366,7 +407,7 @@ def run_rows(records: Iterable[RunRecord]) -> list[RunRow]:
             note = metric.absent if value is None else ""
             rows.append(
                 RunRow(
-                    spec.variant_label,
+                    spec.label(settings),
                     spec.size_mb,
                     spec.repeat,
                     spec.timing,
@@ -376,8 +417,8 @@ def run_rows(records: Iterable[RunRecord]) -> list[RunRow]:
                     note,
                 )
             )
-    order = {metric.name: index for index, metric in enumerate(METRICS)}
-    return sorted(rows, key=lambda row: (row.variant, row.size_mb, row.repeat, row.timing, order[row.metric]))
+    # The metrics of one run keep the order they came in.
+    return sorted(rows, key=lambda row: (row.variant, row.size_mb, row.repeat, row.timing))
 
 
 def summarize(rows: Iterable[RunRow]) -> list[SummaryRow]:
@@ -385,7 +426,7 @@ def summarize(rows: Iterable[RunRow]) -> list[SummaryRow]:
     own_timing = {metric.name: metric.timing or "section" for metric in METRICS}
     groups: dict[tuple[str, float, str, str], list[float | int]] = {}
     for row in rows:
-        if row.timing == own_timing[row.metric]:
+        if row.timing == own_timing.get(row.metric, "section"):
             values = groups.setdefault((row.variant, row.size_mb, row.metric, row.unit), [])
             if row.value is not None:
                 values.append(row.value)

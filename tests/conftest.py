@@ -12,6 +12,7 @@ from hypothesis import HealthCheck, settings
 sys.path.insert(0, str(Path(__file__).parent))
 
 from golden_data import golden_folder
+from native_modules import ABSENT, variants
 
 # A differential example checks every variant at once, so `max_examples` is also the number per variant.
 for name, examples in {"quick": 200, "ci": 2_000, "large": 50_000}.items():
@@ -37,6 +38,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "slow: minutes of work; runs with --slow")
     settings.load_profile(config.getoption("--proof"))
+    # Without built variants most of the proof is skipped: fine at a desk, a false pass in CI.
+    if os.environ.get("LADDER_REQUIRE_NATIVE") and not variants():
+        pytest.exit(ABSENT, returncode=2)
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

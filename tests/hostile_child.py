@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import random
 import re
+import signal
 import struct
 import sys
 from bisect import bisect_right
@@ -19,6 +20,8 @@ from typing import Any, NamedTuple
 from native_modules import Variant, variants
 from specification import NULL, ORDERS, Specification, read_static, write_static
 
+# Of processor time, so that a busy machine is not taken for a hang.
+HANG_CPU_S = 20.0
 NAMED_ERROR = re.compile(r"^(?P<file>\S+): byte (?P<byte>\d+): .+; .+$")
 
 
@@ -82,6 +85,7 @@ class Trial:
     def load(self, where: str, file: str, size: int, source: Path | bytes) -> Any | None:
         """A loaded and verified drafter, or None after a named error."""
         drafter = self.variant.drafter()
+        signal.setitimer(signal.ITIMER_PROF, HANG_CPU_S)  # its signal ends the process
         try:
             drafter.load(str(source)) if isinstance(source, Path) else drafter.load_bytes(source)
             drafter.verify_static()

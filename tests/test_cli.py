@@ -5,8 +5,10 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -157,6 +159,7 @@ def test_all_goes_from_text_to_picture_and_then_skips(tmp_path: Path, texts: Pat
     before = {path.name: path.read_bytes() for path in plots.iterdir()}
     assert ladder("charts", results, cwd=tmp_path).returncode == 0
     assert {path.name: path.read_bytes() for path in plots.iterdir()} == before
+    assert ladder("charts", "tiny.toml", "--machine", "here", cwd=tmp_path).returncode == 0
     plan = ladder("run", "tiny.toml", *options, "--dry-run", "--json", "--force", cwd=tmp_path)
     assert [row["action"] for row in strict(plan.stdout)] == ["run"] * 12
 
@@ -181,6 +184,34 @@ def test_a_broken_variant_ends_with_code_3_and_is_not_charted(tmp_path: Path, te
     assert done.returncode == 3, done.stderr
     assert "drafts differ" in done.stderr
     assert "broken" not in (tmp_path / "results/here/tiny/summary.csv").read_text()
+
+
+def test_ctrl_c_ends_with_130_and_a_second_run_continues(tmp_path: Path, texts: Path) -> None:
+    """The whole terminal's Ctrl-C: runner and worker are in the foreground process group."""
+    arguments = ["run", "tiny.toml", "--text", str(texts), "--machine", "here", "--set", "repeats=40"]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "LADDER_CACHE_DIR": str(tmp_path / "cache")}
+    runs = tmp_path / "results/here/tiny/runs"
+    process = subprocess.Popen(
+        [sys.executable, "-c", "from harness.cli import main; main()", *arguments],
+        cwd=tmp_path,
+        env=environment,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    deadline = time.monotonic() + 120
+    while time.monotonic() < deadline and len(list(runs.glob("*.json"))) < 3:
+        time.sleep(0.02)
+    os.killpg(process.pid, signal.SIGINT)
+    _, err = process.communicate(timeout=30)
+    assert process.returncode == 130
+    assert "interrupted; run again to continue" in err
+    assert "Traceback" not in err
+    kept = {path.name: path.read_bytes() for path in runs.glob("*.json")}
+    assert len(kept) >= 3
+    done = ladder(*arguments, "--json", cwd=tmp_path)
+    assert strict(done.stdout)["skipped_total"] == len(kept)
+    assert strict(done.stdout)["runs_total"] == 6 * 41
 
 
 def test_tokens_and_cache_verbs_make_files_that_replay(tmp_path: Path, texts: Path) -> None:

@@ -31,7 +31,7 @@ def test_the_shipped_configs_are_valid(path: Path) -> None:
 def test_sizes_are_sorted_and_defaults_are_the_articles(tmp_path: Path) -> None:
     experiment, _ = load_experiment(write(tmp_path, GOOD))
     assert experiment.sizes_mb == (0, 1)
-    assert (experiment.n_ctx, experiment.n_draft, experiment.repeats) == (4096, 3, 3)
+    assert (experiment.n_ctx, experiment.n_draft, experiment.repeats) == ((4096,), (3,), 3)
 
 
 @pytest.mark.parametrize(
@@ -73,7 +73,7 @@ def test_overrides_reach_keys_and_tables_and_are_returned(tmp_path: Path) -> Non
         "corpus.source=default",
     ]
     experiment, overrides = load_experiment(write(tmp_path, GOOD), changes)
-    assert experiment.n_draft == 16
+    assert experiment.n_draft == (16,)
     assert experiment.sizes_mb == (0, 2.5)
     assert experiment.axes == {"hash": ["a", "true"]}
     assert experiment.corpus.source == "default"

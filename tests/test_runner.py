@@ -102,7 +102,7 @@ def test_further_passes_and_warm_ups_are_runs_of_their_own(inputs: Inputs) -> No
 
 
 def test_an_axis_nobody_has_is_refused() -> None:
-    with pytest.raises(InputError, match=r"axes\.colour: no variant of the experiment has it; use one of"):
+    with pytest.raises(InputError, match=r"axes\.colour: copying_map has no such axis; its axes are: hash"):
         check_axes({"colour": ["red"]}, discover())
 
 

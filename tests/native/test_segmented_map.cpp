@@ -591,7 +591,8 @@ void common_checks(const std::string& name) {
     const auto run = [&](const char* what, auto body) { testing::run((name + ": " + what).c_str(), body); };
     run("random operations", [] {
         for (unsigned seed = 1; seed <= 6; ++seed) {
-            random_operations<Map, AvalanchingNgramHash>(seed, 20'000, 300 << (2 * seed), 4'000);
+            random_operations<Map, AvalanchingNgramHash>(seed, 20'000, std::uint64_t{300} << (2 * seed),
+                                                         4'000);
         }
     });
     run("random operations, llama.cpp's hash",

@@ -256,6 +256,7 @@ nb::dict statistics(const std::string& path) {
     CountReport report;
     const StaticFormat format = detect_static_format(path);
     nb::dict result;
+    std::int64_t token_limit = 0;
     if (format == StaticFormat::frozen || format == StaticFormat::paired) {
         const nb::dict header = check_frozen(path);
         result["n_bigrams"] = header["n_bigrams"];
@@ -263,15 +264,20 @@ nb::dict statistics(const std::string& path) {
         for (const char* unknown : {"single_share", "at_most_100_share", "largest"}) {
             result[unknown] = nb::none();
         }
+        result["token_limit"] = header["token_limit"];
     } else {
         {
             const nb::gil_scoped_release release;
             Source source = Source::from_file(path);
             const SortedCache cache(source, 0, check_signals);
-            cache.for_each(
-                [&](Bigram, std::span<const Successor> successors) { report.add(successors.size()); });
+            cache.for_each([&](Bigram bigram, std::span<const Successor> successors) {
+                report.add(successors.size());
+                const Token largest = std::max({bigram.first, bigram.second, successors.back().token});
+                token_limit = std::max(token_limit, std::int64_t{largest} + 1);
+            });
         }
         result = describe(report);
+        result["token_limit"] = token_limit;
     }
     result["format"] = format_name(format);
     return result;

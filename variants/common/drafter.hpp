@@ -91,4 +91,13 @@ concept Drafter = std::default_initializable<D> &&
                       { read_only.memory_bytes() } -> std::convertible_to<std::size_t>;
                   };
 
+// What generation needs beyond a replay: to take text back (rejected, or rolled back by the user).
+//   discard_context  empties the context cache without a merge
+//   discard_dynamic  empties the dynamic cache
+template <class D>
+concept Forgetful = requires(D drafter) {
+    drafter.discard_context();
+    drafter.discard_dynamic();
+};
+
 }  // namespace ladder

@@ -76,6 +76,11 @@ struct OpenedFile {
     if (!S_ISREG(status.st_mode)) {
         throw InputError(path, 0, "is a device or pipe, not a regular file", "give a regular file");
     }
+    // The kernel's own files (/proc) call themselves regular and empty, and are neither.
+    char probe = 0;
+    if (status.st_size == 0 && ::pread(handle.get(), &probe, 1, 0) != 0) {
+        throw InputError(path, 0, "names no size but is not empty", "give a regular file");
+    }
     return {std::move(handle), static_cast<std::uint64_t>(status.st_size)};
 }
 

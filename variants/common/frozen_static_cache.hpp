@@ -42,6 +42,8 @@ public:
     }
 
     std::size_t bytes() const { return file_.static_bytes(); }
+    // One more than the largest token id in the cache.
+    std::uint64_t token_limit() const { return file_.token_limit(); }
 
 private:
     BasicFrozenFile<layout> file_;

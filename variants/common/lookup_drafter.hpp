@@ -68,8 +68,9 @@ enum class Precheck : bool { off, on };
 
 // `NgramMap`: n-gram -> successors, for the context and the dynamic cache.
 // `StaticCache`: load(source), find(Bigram) -> pointer or pointer-like to successors (null if absent),
-// bytes().
-template <class NgramMap, class StaticCache, TieClass tie, Precheck precheck>
+// bytes(). `Rule`: context(), dynamic(), static_only() -> the gates; FixedRule everywhere a variant is
+// measured.
+template <class NgramMap, class StaticCache, TieClass tie, Precheck precheck, class Rule = FixedRule>
 class LookupDrafter {
 public:
     static constexpr TieClass tie_class = tie;
@@ -107,8 +108,18 @@ public:
         context_.clear();
     }
 
+    void discard_context() { context_.clear(); }
+    void discard_dynamic() { dynamic_.clear(); }
+    Rule& rule() { return rule_; }
+
     std::size_t static_bytes() const { return static_.bytes(); }
     std::size_t memory_bytes() const { return static_bytes() + bytes_of(context_) + bytes_of(dynamic_); }
+
+    std::uint64_t token_limit() const
+        requires requires(const StaticCache& cache) { cache.token_limit(); }
+    {
+        return static_.token_limit();
+    }
 
     // Throws InputError if the loaded static cache does not match its checksum.
     void verify_static()
@@ -128,13 +139,13 @@ private:
     Token draft_one(const Window& window) const {
         const auto found = static_.find(window.bigram());
         const auto* statics = pointer_to(found);
-        Token token = draft_from(context_, context_gates, window, statics);
+        Token token = draft_from(context_, rule_.context(), window, statics);
         if (token == null_token) {
-            token = draft_from(dynamic_, dynamic_gates, window, statics);
+            token = draft_from(dynamic_, rule_.dynamic(), window, statics);
         }
         if (token == null_token && statics != nullptr) {
             const Choice choice = best_raw(*statics);
-            token = static_gate.passes(choice.total, choice.count) ? choice.token : null_token;
+            token = rule_.static_only().passes(choice.total, choice.count) ? choice.token : null_token;
         }
         return token;
     }
@@ -165,6 +176,7 @@ private:
     NgramMap context_;
     NgramMap dynamic_;
     StaticCache static_;
+    [[no_unique_address]] Rule rule_;
 };
 
 }  // namespace ladder

@@ -1,6 +1,10 @@
 // The Python face of a variant: the same for all, so that nothing but the drafter differs.
 #pragma once
 
+#ifdef LADDER_REPLAY_PROGRAM  // the same folder as a plain program, without Python
+#include "common/replay_program.hpp"
+#else
+
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/map.h>
 #include <nanobind/stl/optional.h>
@@ -77,8 +81,12 @@ public:
     virtual void load_bytes(const nb::bytes& bytes) = 0;
     virtual nb::object verify_static() = 0;
     virtual void append(Token token) = 0;
+    virtual void extend(const nb::bytes& tokens) = 0;
     virtual std::vector<Token> draft(int n_draft) = 0;
     virtual void end_chunk() = 0;
+    virtual void reset() = 0;
+    virtual void forget() = 0;
+    virtual nb::object token_limit() const = 0;
     virtual const std::vector<Token>& tokens() const = 0;
     virtual std::size_t static_bytes() const = 0;
     virtual std::size_t memory_bytes() const = 0;
@@ -119,10 +127,49 @@ public:
         return memory;
     }
 
+    // Many tokens at once: a prompt, or a history that is read back.
+    void extend(const nb::bytes& tokens) override {
+        const std::vector<Token> more = tokens_from_bytes(tokens);
+        const nb::gil_scoped_release unlocked;
+        sequence_.reserve(sequence_.size() + more.size());
+        for (const Token token : more) {
+            append(token);
+        }
+    }
+
     void end_chunk() override {
         drafter_.end_chunk();
         sequence_.clear();
     }
+
+    // Takes the sequence back as if it had never been: nothing of it reaches the dynamic cache.
+    void reset() override {
+        if constexpr (Forgetful<D>) {
+            drafter_.discard_context();
+            sequence_.clear();
+        } else {
+            throw InputError("reset: this variant cannot take text back; use another variant");
+        }
+    }
+
+    // As new, but for the static cache.
+    void forget() override {
+        reset();
+        if constexpr (Forgetful<D>) {
+            drafter_.discard_dynamic();
+        }
+    }
+
+    // One more than the largest token id of the static cache; null where its format does not say.
+    nb::object token_limit() const override {
+        if constexpr (requires(const D& drafter) { drafter.token_limit(); }) {
+            return nb::cast(drafter_.token_limit());
+        } else {
+            return nb::none();
+        }
+    }
+
+    D& drafter() { return drafter_; }
 
     // Checks the loaded static cache against its checksum; null where the format has none. Returns the time.
     nb::object verify_static() override {
@@ -373,7 +420,7 @@ inline nb::object convert_static(const Alternative& variant, const std::string& 
     return out;
 }
 
-inline void define_variant(nb::module_& module, const char* name, std::vector<Alternative> all) {
+inline void translate_input_errors() {
     nb::register_exception_translator([](const std::exception_ptr& error, void*) {
         try {
             std::rethrow_exception(error);
@@ -381,6 +428,32 @@ inline void define_variant(nb::module_& module, const char* name, std::vector<Al
             PyErr_SetString(PyExc_ValueError, input.what());
         }
     });
+}
+
+inline nb::class_<AnySession> define_session(nb::module_& module) {
+    return nb::class_<AnySession>(module, "Drafter")
+        .def("load", &AnySession::load, nb::arg("path"))
+        .def("load_bytes", &AnySession::load_bytes, nb::arg("data"))
+        .def("verify_static", &AnySession::verify_static)
+        .def("append", &AnySession::append, nb::arg("token"))
+        .def("extend", &AnySession::extend, nb::arg("tokens"))
+        .def("draft", &AnySession::draft, nb::arg("n_draft"))
+        .def("end_chunk", &AnySession::end_chunk)
+        .def("reset", &AnySession::reset)
+        .def("forget", &AnySession::forget)
+        .def("token_limit", &AnySession::token_limit)
+        .def("tokens", &AnySession::tokens)
+        .def("static_bytes", &AnySession::static_bytes)
+        .def("memory_bytes", &AnySession::memory_bytes)
+        .def("replay", &AnySession::replay, nb::arg("tokens"), nb::arg("n_ctx"), nb::arg("n_draft"),
+             nb::arg("timing") = "section")
+        .def("replay_dump", &AnySession::replay_dump)
+        .def("draft_everywhere", &AnySession::draft_everywhere, nb::arg("tokens"), nb::arg("n_ctx"),
+             nb::arg("n_draft"));
+}
+
+inline void define_variant(nb::module_& module, const char* name, std::vector<Alternative> all) {
+    translate_input_errors();
     const auto alternatives = std::make_shared<const Alternatives>(std::move(all));
     module.def("info", [name, alternatives] { return variant_info(name, *alternatives); });
     module.def(
@@ -392,24 +465,9 @@ inline void define_variant(nb::module_& module, const char* name, std::vector<Al
     module.def("static_format_of",
                [](const std::string& path) { return format_name(detect_static_format(path)); });
     module.def("die_with_parent", die_with_parent);
-    nb::class_<AnySession>(module, "Drafter")
-        .def(
-            nb::new_([alternatives](const Options& options) { return alternatives->choose(options).make(); }),
-            nb::arg("options") = Options{})
-        .def("load", &AnySession::load, nb::arg("path"))
-        .def("load_bytes", &AnySession::load_bytes, nb::arg("data"))
-        .def("verify_static", &AnySession::verify_static)
-        .def("append", &AnySession::append, nb::arg("token"))
-        .def("draft", &AnySession::draft, nb::arg("n_draft"))
-        .def("end_chunk", &AnySession::end_chunk)
-        .def("tokens", &AnySession::tokens)
-        .def("static_bytes", &AnySession::static_bytes)
-        .def("memory_bytes", &AnySession::memory_bytes)
-        .def("replay", &AnySession::replay, nb::arg("tokens"), nb::arg("n_ctx"), nb::arg("n_draft"),
-             nb::arg("timing") = "section")
-        .def("replay_dump", &AnySession::replay_dump)
-        .def("draft_everywhere", &AnySession::draft_everywhere, nb::arg("tokens"), nb::arg("n_ctx"),
-             nb::arg("n_draft"));
+    define_session(module).def(
+        nb::new_([alternatives](const Options& options) { return alternatives->choose(options).make(); }),
+        nb::arg("options") = Options{});
 }
 
 }  // namespace ladder
@@ -419,3 +477,5 @@ inline void define_variant(nb::module_& module, const char* name, std::vector<Al
     NB_MODULE(variant, module) {                                   \
         ::ladder::define_variant(module, #variant, {__VA_ARGS__}); \
     }
+
+#endif  // LADDER_REPLAY_PROGRAM

@@ -10,15 +10,19 @@ namespace ladder {
 
 // The last of `length` >= 1 entries sorted by token that is not above `token`, or the first if all are.
 // The range shrinks by half whatever is read, so no round waits to learn whether there is a next one, and
-// only the base pointer depends on the data, by a conditional move.
+// only the base pointer depends on the data: by a conditional move, or by a mask where there is none.
 inline const Successor* last_not_above(const Successor* base, std::size_t length, Token token) {
     while (length > 1) {
         const std::size_t half = length / 2;
         const Successor* const middle = base + half;
-        // Neither outcome is more likely: say so, or compilers turn the move back into a branch.
 #if defined(__clang__)
-        base = __builtin_unpredictable(middle->token <= token) ? middle : base;
+        // Clang 14 makes a branch of the move on x86-64 even where it is told that neither outcome is likely,
+        // and of plain arithmetic too. It must not see where the mask comes from.
+        std::size_t mask = -static_cast<std::size_t>(middle->token <= token);
+        __asm__("" : "+r"(mask));
+        base += half & mask;
 #else
+        // Neither outcome is more likely: say so, or the compiler turns the move back into a branch.
         base = __builtin_expect_with_probability(middle->token <= token, 1, 0.5) ? middle : base;
 #endif
         length -= half;

@@ -28,4 +28,11 @@ inline constexpr Gate static_gate{2, 50};
 // What a successor that the static cache knows is worth, per static count, against 1 for an unknown one.
 inline constexpr std::int64_t static_weight = 100;
 
+// The rule every variant drafts by. Constants, so that nothing is loaded for them.
+struct FixedRule {
+    static constexpr const Gates& context() { return context_gates; }
+    static constexpr const Gates& dynamic() { return dynamic_gates; }
+    static constexpr const Gate& static_only() { return static_gate; }
+};
+
 }  // namespace ladder

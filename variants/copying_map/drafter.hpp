@@ -67,6 +67,9 @@ public:
         context_.clear();
     }
 
+    void discard_context() { context_.clear(); }
+    void discard_dynamic() { dynamic_.clear(); }
+
     std::size_t static_bytes() const { return bytes_of(static_); }
     std::size_t memory_bytes() const { return static_bytes() + bytes_of(context_) + bytes_of(dynamic_); }
 

@@ -25,7 +25,7 @@ namespace summary {
 struct Suffixes {
     std::array<Ngram, ngram_max> keys;
     std::array<std::uint64_t, ngram_max> hashes;
-    int longest = 0;
+    int longest = 0;  // the sequence has n-grams of up to this length
 
     void set(const Window& window) noexcept {
         longest = window.length();
@@ -36,6 +36,25 @@ struct Suffixes {
         keys[3].tokens = {a, b, c, d};
         for (std::size_t i = 0; i < keys.size(); ++i) {  // all four, needed or not: no branch, four in flight
             hashes[i] = AvalanchingNgramHash{}(keys[i]);
+        }
+    }
+};
+
+// The context cache's nodes of a sequence's suffixes. Whatever followed an n-gram followed its own suffixes
+// too, so the nodes that exist are those of the lengths 1 to `known`.
+struct ContextNodes {
+    std::array<const Node*, ngram_max> nodes;
+    int known = 0;
+
+    void find(const NgramTable& context, const Suffixes& suffixes) noexcept {
+        known = 0;
+        while (known < suffixes.longest) {
+            const auto i = static_cast<std::size_t>(known);
+            nodes[i] = context.find(suffixes.keys[i], suffixes.hashes[i]);
+            if (nodes[i] == nullptr) {
+                break;
+            }
+            ++known;
         }
     }
 };
@@ -223,8 +242,10 @@ public:
         }
         Window window(sequence);
         follow(sequence.size(), window);
-        Token token = draft_one(window, here_);
+        find_here();
+        Token token = draft_one(window, here_, here_nodes_);
         summary::Suffixes ahead;
+        summary::ContextNodes ahead_nodes;
         while (token != null_token) {
             out.push(token);
             if (out.size() == n_draft) {
@@ -233,16 +254,24 @@ public:
             window.push(token);
             prefetch_static(window);
             ahead.set(window);
-            token = draft_one(window, ahead);
+            ahead_nodes.find(context_, ahead);
+            token = draft_one(window, ahead, ahead_nodes);
         }
     }
 
     void update(std::span<const Token> sequence) {
         follow(sequence.size() - 1, Window(sequence.first(sequence.size() - 1)));
-        context_.reserve(ngram_max, hash_of);
-        for (int n = 1; n <= here_.longest; ++n) {
-            const auto i = static_cast<std::size_t>(n - 1);
-            context_.add(here_.keys[i], here_.hashes[i], sequence.back(), 1);
+        if (context_.reserve(ngram_max, hash_of)) {
+            here_found_ = false;
+        }
+        find_here();
+        const Token token = sequence.back();
+        for (int i = 0; i < here_nodes_.known; ++i) {
+            context_.count(*here_nodes_.nodes[static_cast<std::size_t>(i)], token);
+        }
+        for (auto i = static_cast<std::size_t>(here_nodes_.known);
+             i < static_cast<std::size_t>(here_.longest); ++i) {
+            context_.insert(here_.keys[i], here_.hashes[i], token);
         }
         follow(sequence.size(), Window(sequence));
     }
@@ -268,6 +297,16 @@ public:
         }
     }
 
+    void discard_context() {
+        context_.clear();
+        here_length_ = nowhere;
+    }
+    void discard_dynamic() {
+        dynamic_.clear();
+        passing_.restart(passing_.bits());
+    }
+
+    std::uint64_t token_limit() const { return static_.header().token_limit; }
     std::size_t static_bytes() const { return static_.bytes(); }
     std::size_t memory_bytes() const {
         return static_bytes() + context_.bytes() + dynamic_.bytes() + passing_.bytes();
@@ -275,8 +314,8 @@ public:
 
 private:
     static constexpr std::size_t nowhere = ~std::size_t{0};
-    static constexpr unsigned first_context_bits = 14;
-    static constexpr unsigned first_dynamic_bits = 16;
+    static constexpr unsigned first_context_bits = 10;
+    static constexpr unsigned first_dynamic_bits = 10;
 
     static std::uint64_t hash_of(const Ngram& key) { return AvalanchingNgramHash{}(key); }
 
@@ -299,8 +338,16 @@ private:
             return;
         }
         here_length_ = length;
+        here_found_ = false;
         prefetch_static(window);
         here_.set(window);
+    }
+
+    void find_here() {
+        if (!here_found_) {
+            here_nodes_.find(context_, here_);
+            here_found_ = true;
+        }
     }
 
     void prefetch_static(const Window& window) const {
@@ -309,16 +356,14 @@ private:
         }
     }
 
-    Token draft_one(const Window& window, const summary::Suffixes& suffixes) const {
+    Token draft_one(const Window& window, const summary::Suffixes& suffixes,
+                    const summary::ContextNodes& context) const {
         const Bigram bigram = window.bigram();
-        for (int n = suffixes.longest; n >= 1; --n) {
+        for (int n = context.known; n >= 1; --n) {
             const auto i = static_cast<std::size_t>(n - 1);
-            const summary::Node* node = context_.find(suffixes.keys[i], suffixes.hashes[i]);
-            if (node != nullptr) {
-                const Token token = choose(context_, *node, context_gates[i], bigram);
-                if (token != null_token) {
-                    return token;
-                }
+            const Token token = choose(context_, *context.nodes[i], context_gates[i], bigram);
+            if (token != null_token) {
+                return token;
             }
         }
         for (int n = suffixes.longest; n >= 1; --n) {
@@ -354,7 +399,9 @@ private:
     summary::NgramTable dynamic_{first_dynamic_bits};
     summary::PassingFilter passing_;
     summary::Suffixes here_;
+    summary::ContextNodes here_nodes_;
     std::size_t here_length_ = nowhere;
+    bool here_found_ = false;  // whether here_nodes_ are those of here_
 };
 
 }  // namespace ladder

@@ -65,15 +65,13 @@ public:
         }
     }
 
-    // Counts `by` occurrences of `token` after the n-gram.
-    void add(const Ngram& key, std::uint64_t hash, Token token, std::uint32_t by) {
+    // Counts one occurrence of `token` after an n-gram that find() gave, or that is known to be new. The
+    // caller has reserved.
+    void count(const Node& node, Token token) { add(const_cast<Node&>(node), token, 1); }
+    void insert(const Ngram& key, std::uint64_t hash, Token token) {
         Node& node = find_or_insert(key, hash);
-        if (node.total == 0) {
-            node.best = token;
-            node.best_count = node.total = by;
-            return;
-        }
-        add(node, token, by);
+        node.best = token;
+        node.best_count = node.total = 1;
     }
 
     // Adds another table's node; returns the sum.
@@ -105,7 +103,7 @@ public:
 
     [[nodiscard]] const CountedList& list(const Node& node) const noexcept { return lists_[node.list]; }
 
-    // Calls visit(node) for each n-gram, in the order of their insertion.
+    // The i-th n-gram of size(), in no order that means anything.
     [[nodiscard]] const Node& used(std::size_t i) const noexcept { return slots()[used_[i]]; }
 
     // Empties the table in the time its content takes, and keeps its memory: it is filled again every chunk.
@@ -117,12 +115,14 @@ public:
         lists_in_use_ = 0;
     }
 
-    // Room for `more` n-grams without moving a node.
+    // Room for `more` n-grams without moving a node. True if nodes had to move to make it.
     template <class HashOf>
-    void reserve(std::size_t more, HashOf&& hash_of) {
-        while ((used_.size() + more) * 3 > (mask_ + 1) * 2) {
+    bool reserve(std::size_t more, HashOf&& hash_of) {
+        const std::size_t mask_before = mask_;
+        while ((used_.size() + more) * 3 > (mask_ + 1) * 2) [[unlikely]] {
             grow(hash_of);
         }
+        return mask_ != mask_before;
     }
 
     [[nodiscard]] std::size_t bytes() const noexcept {
@@ -229,24 +229,26 @@ private:
         mask_ = count - 1;
     }
 
+    // Slots are numbered by the hash's top bits, so the old slots in order fill the new ones in order: both
+    // arrays are walked once from front to back.
     template <class HashOf>
-    void grow(HashOf&& hash_of) {
+    [[gnu::noinline]] void grow(HashOf&& hash_of) {
         const AlignedBuffer before = std::move(memory_);
-        const std::vector<std::uint32_t> used = std::move(used_);
+        const std::size_t count_before = mask_ + 1;
         allocate(64 - shift_ + 1);
         used_.clear();
-        used_.reserve(2 * used.size());
         const Node* old = reinterpret_cast<const Node*>(before.data());
-        for (const std::uint32_t slot : used) {
-            const Node& node = old[slot];
-            find_or_insert(node.key, hash_of(node.key)) = node;
+        for (const Node* node = old; node != old + count_before; ++node) {
+            if (node->total != 0) {
+                find_or_insert(node->key, hash_of(node->key)) = *node;
+            }
         }
     }
 
     AlignedBuffer memory_;
     unsigned shift_ = 0;
     std::size_t mask_ = 0;
-    std::vector<std::uint32_t> used_;  // slots in order of insertion
+    std::vector<std::uint32_t> used_;  // the slots that hold a node
     std::vector<CountedList> lists_;
     std::size_t lists_in_use_ = 0;
 };

@@ -1,0 +1,205 @@
+"""Claims: the verdict rule at its edges, every kind of claim by hand, and the article's own file."""
+
+from __future__ import annotations
+
+import json
+import os
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+from golden_data import shared_folder
+from sample_records import make_measured, make_record, make_spec, write_results
+
+from harness.claims import (
+    Claim,
+    ClaimsFile,
+    Evidence,
+    Judged,
+    as_markdown,
+    explanations,
+    judge,
+    judge_one,
+    load_claims,
+    verdict_of,
+)
+from harness.errors import InputError
+from harness.stats import load_results
+
+ROOT = Path(__file__).parents[1]
+ARTICLE = ROOT / "configs" / "claims" / "article.toml"
+STATISTICS = {"25": {"n_pairs": 1_000_000, "single_share": 0.62, "at_most_100_share": 0.993}}
+
+
+def claim(**changes: Any) -> Claim:
+    fields: dict[str, Any] = {
+        "id": "x",
+        "says": "it is faster",
+        "metric": "draft_latency",
+        "variant": "frozen",
+        "versus": "copying_map",
+    }
+    return Claim(**{**fields, **changes})
+
+
+@pytest.mark.parametrize(
+    ("changes", "low", "median", "high", "verdict"),
+    [
+        # ratio: overlap with the range widened by 10 %, or above it
+        ({"ratio": (2.0, 3.0)}, 1.0, 1.5, 1.79, "direction only"),
+        ({"ratio": (2.0, 3.0)}, 1.0, 1.5, 1.81, "reproduced"),
+        ({"ratio": (2.0, 3.0)}, 3.2, 3.2, 3.2, "reproduced"),
+        ({"ratio": (2.0, 3.0)}, 9.0, 9.0, 9.0, "reproduced"),
+        ({"ratio": (2.0, 3.0)}, 0.8, 0.9, 1.2, "not reproduced"),
+        # a pair of absolute figures is the ratio of the pair
+        ({"absolute_us": (100.0, 10.0)}, 9.1, 9.1, 9.1, "reproduced"),
+        ({"absolute_us": (100.0, 10.0)}, 8.9, 8.9, 8.9, "direction only"),
+        # up to: the highest counts
+        ({"ratio_max": 40.0}, 1.0, 5.0, 36.0, "reproduced"),
+        ({"ratio_max": 40.0}, 1.0, 5.0, 35.9, "direction only"),
+        ({"ratio_max": 40.0}, 0.5, 0.7, 0.9, "not reproduced"),
+        # a warning: only if ours is worse
+        ({"ratio": (0.89, 0.89), "warning": True}, 0.5, 0.7, 0.99, "reproduced"),
+        ({"ratio": (0.89, 0.89), "warning": True}, 0.5, 0.7, 1.01, "direction only"),
+        ({"ratio": (0.89, 0.89), "warning": True}, 0.9, 1.1, 1.2, "not reproduced"),
+    ],
+)
+def test_the_rule(changes: dict[str, Any], low: float, median: float, high: float, verdict: str) -> None:
+    assert verdict_of(claim(**changes), low, median, high) == verdict
+
+
+@pytest.fixture
+def evidence(tmp_path: Path) -> Evidence:
+    """copying_map 40 µs, frozen 10 and 4 µs; 40 % and 40.4 % accepted."""
+    records = []
+    for size, latency in ((0, 10.0), (25, 4.0)):
+        for repeat in range(3):
+            records.append(make_record(make_spec("copying_map", size, repeat), make_measured(40.0 + repeat)))
+            frozen = make_measured(latency, n_accept=404, load_ns=500_000_000, static_bytes=19_000_000)
+            records.append(make_record(make_spec("frozen", size, repeat), frozen))
+    folder = write_results(tmp_path / "m" / "sample", records)
+    content = json.loads((folder / "experiment.json").read_text())
+    (folder / "experiment.json").write_text(json.dumps({**content, "corpus_statistics": STATISTICS}))
+    return Evidence([load_results(folder)])
+
+
+def test_a_ratio_over_the_sizes(evidence: Evidence) -> None:
+    found = judge_one(claim(ratio=[4.0, 5.0]), evidence)
+    assert found.figures == {"0": 4.1, "25": 10.25}
+    assert (found.low, found.median, found.high) == (4.1, pytest.approx(7.175), 10.25)
+    assert found.ours == "7.17 (4.1 to 10.2)"
+    assert judge_one(claim(ratio=[4.0, 5.0], static=True), evidence).figures == {"25": 10.25}
+    one = judge_one(claim(absolute_us=[100.0, 10.0], size_mb=0), evidence)
+    assert (one.article, one.ours) == ("10: 100 to 10 µs", "4.1: 41 to 10 µs")
+    assert one.verdict == "direction only"
+
+
+def test_two_metrics_in_one_claim(evidence: Evidence) -> None:
+    found = judge_one(claim(metric="load_time and peak_rss", ratio=[0.9, 1.1]), evidence)
+    assert found.figures == {"0 load_time": 4.0, "25 load_time": 4.0, "0 peak_rss": 1.0, "25 peak_rss": 1.0}
+
+
+def test_acceptance_near_and_equal(evidence: Evidence) -> None:
+    near = claim(metric="acceptance", variant=None, versus=None)
+    found = judge_one(near, evidence)
+    assert (found.verdict, found.median) == ("reproduced", pytest.approx(0.004))
+    equal = judge_one(claim(metric="acceptance"), evidence)
+    assert equal.verdict == "not reproduced"
+
+
+def test_sizes_shares_and_rounds(evidence: Evidence, tmp_path: Path) -> None:
+    memory = judge_one(claim(metric="static_bytes", size_mb=25, absolute_mb=463), evidence)
+    assert (memory.verdict, memory.ours) == (
+        "direction only",
+        "19 MB, 19 bytes per (bigram, successor) pair",
+    )
+    disk = claim(metric="static_file_bytes", size_mb=25, absolute_mb=467, file_over_memory=467 / 463)
+    assert judge_one(disk, evidence).verdict == "reproduced"  # 20 over 19
+    share = {"metric": "corpus_statistics", "size_mb": 25, "variant": None, "versus": None}
+    assert judge_one(claim(**share, share=0.64), evidence).verdict == "reproduced"
+    assert judge_one(claim(**share, share=0.9), evidence).verdict == "direction only"
+    assert judge_one(claim(**share, share_min=0.99), evidence).verdict == "reproduced"
+    assert judge_one(claim(**share, share_min=0.999), evidence).verdict == "not reproduced"
+    rounds = claim(metric="unit_test", variant=None, versus=None)
+    assert judge_one(rounds, evidence).verdict == "not measured"
+    one = {"compiler": "g++", "rounds_of_eight": 3, "backward_branches": 1, "conditional_moves": 1}
+    path = tmp_path / "m" / "sample" / "search_rounds.json"
+    path.write_text(json.dumps({"compilers": [{**one, "fixed": True}]}))
+    assert judge_one(rounds, evidence).verdict == "reproduced"
+    path.write_text(json.dumps({"compilers": [{**one, "fixed": True}, {**one, "fixed": False}]}))
+    assert judge_one(rounds, evidence).verdict == "not reproduced"
+
+
+def test_what_no_record_shows_is_not_measured(evidence: Evidence) -> None:
+    for changes in (
+        {"variant": "dense_map", "ratio": [1, 2]},
+        {"size_mb": 541, "ratio": [1, 2]},
+        {"metric": "static_bytes", "size_mb": 541},
+        {"metric": "corpus_statistics", "size_mb": 541, "share": 0.5},
+    ):
+        assert judge_one(claim(**changes), evidence).verdict == "not measured"
+
+
+def test_folders_are_combined_only_if_alike(tmp_path: Path) -> None:
+    def folder(name: str, variant: str, **changes: Any) -> Path:
+        records = [make_record(make_spec(variant, 25, 0, **changes), make_measured(10.0))]
+        return write_results(tmp_path / name, records)
+
+    file = ClaimsFile(source="", machine="", claim=(claim(ratio=[1, 1]),))
+    a, b = load_results(folder("a", "frozen")), load_results(folder("b", "copying_map"))
+    (found,) = judge(file, [a, b])
+    assert found.figures == {"25": 1.0}
+    with pytest.raises(InputError, match="cannot be combined with a: n_draft is 3 and 8"):
+        judge(file, [a, load_results(folder("c", "copying_map", n_draft=8))])
+
+
+def test_a_mistake_in_the_file_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "claims.toml"
+    text = 'source = "s"\nmachine = "m"\n[[claim]]\nid = "x"\nsays = "y"\nmetric = "acceptance"\n'
+    path.write_text(text + "speed = 3\n")
+    with pytest.raises(InputError, match=r"claims\.toml: claim\.x\.speed: "):
+        load_claims(path)
+    path.write_text(text + text.partition('"m"\n')[2])
+    with pytest.raises(InputError, match="claim x: its id is there twice"):
+        load_claims(path)
+    with pytest.raises(InputError, match="not readable"):
+        load_claims(tmp_path / "none.toml")
+
+
+def test_the_articles_claims_are_all_there_and_unchanged() -> None:
+    """Our file adds words to the specification's; it takes no claim away and changes no figure."""
+    source = Path(os.environ.get("LADDER_SHARED", shared_folder())) / "spec" / "claims.toml"
+    if not source.is_file():
+        pytest.skip(f"no {source.name} beside the checkout")
+    wanted = tomllib.loads(source.read_text())["claim"]
+    found = {one.id: one.model_dump() for one in load_claims(ARTICLE).claim}
+    assert list(found) == [one["id"] for one in wanted]
+    for one in wanted:
+        for key, value in one.items():
+            if key != "note":
+                got = found[one["id"]][key]
+                assert (list(got) if isinstance(got, tuple) else got) == value, (one["id"], key)
+
+
+COMMITTED = sorted(ROOT.glob("results/*/reference/experiment.json"))
+
+
+@pytest.mark.parametrize("path", COMMITTED, ids=lambda path: path.parents[1].name)
+def test_the_committed_runs_give_every_claim_a_verdict_and_a_reason(path: Path) -> None:
+    folders = [path.parent, path.parents[1] / "ablation"]
+    if not folders[1].is_dir():
+        pytest.skip("no committed ablation run")
+    claims = load_claims(ARTICLE)
+    judged = judge(claims, [load_results(folder) for folder in folders])
+    assert [one.claim.id for one in judged if one.verdict == "not measured"] == []
+    assert [name for name, why in explanations(judged) if why == "not explained yet"] == []
+    text = as_markdown(claims, judged, [load_results(folder) for folder in folders])
+    assert all(f"| {one.claim.id} |" in text for one in judged)
+
+
+def test_only_what_is_not_reproduced_is_explained() -> None:
+    one = claim(ratio=[1, 1], explanation="because")
+    assert Judged(one, "", "", "reproduced").explanation == ""
+    assert Judged(one, "", "", "direction only").explanation == "because"
+    assert Judged(claim(ratio=[1, 1]), "", "", "not measured").explanation == "not explained yet"

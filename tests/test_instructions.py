@@ -1,0 +1,138 @@
+"""Instruction counts: an extra pass over the successors is caught, a busy machine is not."""
+
+from __future__ import annotations
+
+import hashlib
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from harness.errors import InputError
+from harness.instructions import (
+    ROOT,
+    Counts,
+    build,
+    count,
+    default_variants,
+    generated_tokens,
+    growths,
+    key_of,
+    load_figures,
+    read_callgrind,
+    save_figures,
+    short,
+    write_inputs,
+)
+
+CALLGRIND = """version: 1
+events: Ir
+fn=main
+16 10
+cfn=ladder::Counted<D>::draft(int)
+calls=2 1
+17 300
+
+fn=ladder::Counted<D>::draft(int)
+1 100
+2 50
+cfn=helper
+calls=5 1
+3 150
+
+fn=helper
+9 150
+totals: 310
+"""
+NEEDED = [name for name in ("valgrind", "cmake", "c++") if shutil.which(name) is None]
+
+
+def counts(**changes: float) -> Counts:
+    phases = {"draft": 1000.0, "update": 500.0, "end_chunk": 100.0, **changes}
+    return Counts(**phases, n_drafted=10, functions={"scan": phases["draft"] - 100, "other": 100.0})
+
+
+def test_own_and_inclusive_costs() -> None:
+    own, inclusive = read_callgrind(CALLGRIND)
+    assert own == {"main": 10, "ladder::Counted<D>::draft(int)": 150, "helper": 150}
+    assert inclusive == {"main": 310, "ladder::Counted<D>::draft(int)": 300, "helper": 150}
+
+
+def test_names_are_cut_to_what_people_read() -> None:
+    long = "ladder::Choice ladder::best_weighted<std::span<int const, 4ul>, M<int> >(std::span<int> const&)"
+    assert short(long) == "ladder::best_weighted"
+    assert short("ladder::Counted<ladder::A<B> >::draft(std::span<int>)") == "ladder::Counted::draft"
+    assert short("_int_free") == "_int_free"
+
+
+def test_growth_beyond_two_percent_names_the_function() -> None:
+    before = {"frozen": counts()}
+    assert growths(before, {"frozen": counts(draft=1019.0)}) == []
+    assert growths(before, {"frozen": counts(draft=500.0)}) == []  # fewer is no fault
+    (grown,) = growths(before, {"frozen": counts(draft=1100.0)})
+    assert (grown.phase, grown.function) == ("draft", "scan")
+    assert str(grown) == (
+        "frozen: draft takes 1100 instructions per drafted token, 1000 before (+10.0%); "
+        "most of it in scan (900 -> 1000)"
+    )
+    assert growths({}, {"new": counts()}) == []
+
+
+def test_the_input_is_the_same_everywhere() -> None:
+    tokens = generated_tokens(1000, seed=1)
+    assert len(tokens) == 1000
+    assert hashlib.sha256(str(tokens.tolist()).encode()).hexdigest()[:16] == "9f4b6653ccd5dbd9"
+
+
+def test_figures_are_kept_by_key(tmp_path: Path) -> None:
+    path = tmp_path / "figures.json"
+    assert load_figures(path) == {}
+    save_figures("GNU 12", {"a": counts()}, path)
+    save_figures("Clang 14", {"a": counts(draft=1.0)}, path)
+    save_figures("GNU 12", {"b": counts()}, path)
+    found = load_figures(path)
+    assert {key: sorted(variants) for key, variants in found.items()} == {
+        "GNU 12": ["a", "b"],
+        "Clang 14": ["a"],
+    }
+
+
+def test_the_committed_figures_cover_the_ladder() -> None:
+    for key, variants in load_figures().items():
+        assert set(default_variants()) <= set(variants), key
+
+
+def test_a_source_without_programs_is_named(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="has no replay programs"):
+        build(tmp_path, tmp_path / "build", ["frozen"])
+
+
+@pytest.mark.skipif(bool(NEEDED), reason=f"needs {', '.join(NEEDED)}")
+def test_an_extra_pass_is_caught_and_noise_is_not(tmp_path: Path) -> None:
+    inputs = write_inputs(tmp_path)
+    changed = tmp_path / "changed"
+    changed.mkdir()
+    shutil.copytree(ROOT / "variants", changed / "variants")
+    shutil.copy(ROOT / "CMakeLists.txt", changed)
+    program = build(ROOT, tmp_path / "build", ["sorted_vectors"])["sorted_vectors"]
+    assert key_of(tmp_path / "build").split()[0] in ("GNU", "Clang", "AppleClang")
+    quiet = count(program, *inputs, tmp_path)
+    with subprocess.Popen([sys.executable, "-c", "while True: pass"]) as busy:
+        noisy = count(program, *inputs, tmp_path)
+        busy.kill()
+    assert growths({"sorted_vectors": quiet}, {"sorted_vectors": noisy}, tolerance=0.0005) == []
+
+    header = changed / "variants/common/lookup_drafter.hpp"
+    before = "    Choice choice;\n    std::int64_t best_score = 0;\n"
+    extra = (
+        "    volatile std::int64_t sink = 0;\n    for (const auto& e : successors) sink = sink + e.count;\n"
+    )
+    text = header.read_text()
+    assert before in text
+    header.write_text(text.replace(before, before + extra))
+    slower = count(build(changed, tmp_path / "slow", ["sorted_vectors"])["sorted_vectors"], *inputs, tmp_path)
+    grown = growths({"sorted_vectors": quiet}, {"sorted_vectors": slower})
+    assert [one.phase for one in grown] == ["draft"]
+    assert "draft" in grown[0].function or "best_weighted" in grown[0].function
