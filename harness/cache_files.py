@@ -6,6 +6,7 @@ name one they must be the same, and where only a size is known no token may lie 
 
 from __future__ import annotations
 
+import enum
 import json
 import shutil
 import sys
@@ -20,7 +21,16 @@ from typing import Annotated, Any
 import typer
 
 from harness import native
-from harness.cache import COUNTING_RULE, KIND, SUFFIXES, build_static_cache, freeze_cache, static_format_of
+from harness.cache import (
+    COUNTING_RULE,
+    KIND,
+    SUFFIXES,
+    build_static_cache,
+    cache_key,
+    freeze_cache,
+    static_format_of,
+)
+from harness.default_verb import BuildByDefault
 from harness.errors import InputError
 from harness.manifests import (
     Manifest,
@@ -29,6 +39,7 @@ from harness.manifests import (
     base_versions,
     cache_dir,
     content_key,
+    copy_artifact,
     load_manifest,
     manifest_path,
     sha256_file,
@@ -37,7 +48,7 @@ from harness.manifests import (
 )
 from harness.spill import caches_module, merge_sorted_files, native_errors, parse_memory, sort_file
 from harness.tokenizers import load_tokenizer
-from harness.tokens import load_token_file
+from harness.tokens import load_token_file, usable_cores
 
 DEFAULT_MEMORY = "1GB"
 
@@ -337,6 +348,51 @@ def _describe(
     write_manifest(path, manifest)
 
 
+def build_with_dask(
+    address: str,
+    where: Path,
+    *,
+    scheduler: str | None = None,
+    workers: int = 2,
+    formats: Sequence[str] = ("llama",),
+    progress: ProgressCallback | None = None,
+) -> dict[str, Path]:
+    """The static cache of the token file at an fsspec address, counted on Dask; under the name, and with the
+    bytes, that the local builder gives it. Returns the paths by format. Raises InputError.
+    """
+    from harness.dask_builder import count_with_dask, describe_tokens
+
+    digest, manifest = describe_tokens(address)
+    parameters = manifest.parameters if manifest else {}
+    tokenizer = manifest.inputs.get("tokenizer") if manifest else None
+    vocabulary = Vocabulary(
+        str(parameters.get("tokenizer", "unknown")), tokenizer, int(parameters.get("vocab_size", 0))
+    )
+    stem = where / "static" / cache_key(digest, vocabulary.size, tokenizer)
+    paths = {
+        name: stem.with_name(stem.name + SUFFIXES[name]) for name in {"llama": None} | dict.fromkeys(formats)
+    }
+    counts = count_with_dask(
+        address,
+        paths["llama"],
+        vocab_size=vocabulary.size,
+        scheduler=scheduler,
+        workers=workers,
+        progress=progress,
+    )
+    with native_errors():
+        found = caches_module().scan(str(paths["llama"]))
+    if found["total_count"] != max(0, counts["n_tokens"] - 2):
+        raise InputError(address, "changed while it was counted", "let nothing write to it, run again")
+    names = ("n_bigrams", "n_pairs", "single_share", "at_most_100_share", "largest")
+    facts = counts | {name: found[name] for name in names}
+    for name, path in paths.items():
+        if name != "llama":
+            freeze_cache(paths["llama"], path, paired=name == "paired", vocab_size=vocabulary.size)
+        _describe(path, name, vocabulary, {"tokens": digest}, facts)
+    return paths
+
+
 def verify_cache(
     path: Path,
     *,
@@ -387,8 +443,19 @@ def _verify_tokens(info: CacheInfo, tokens: Path) -> None:
 # --- the verbs --------------------------------------------------------------------------------------------
 
 app = typer.Typer(
-    no_args_is_help=True, help="Static caches: build, exchange with llama.cpp, merge, look into."
+    cls=BuildByDefault,
+    no_args_is_help=True,
+    help="Static caches: build, exchange with llama.cpp, merge, look into.",
 )
+
+
+class Engine(enum.StrEnum):
+    """What counts."""
+
+    LOCAL = "local"
+    DASK = "dask"
+
+
 CacheDir = Annotated[
     Path | None,
     typer.Option("--cache-dir", metavar="DIR", help="Default: LADDER_CACHE_DIR or ~/.cache/draft-ladder."),
@@ -437,7 +504,9 @@ def _print(fields: dict[str, Any], as_json: bool) -> None:
 
 @app.command("build")
 def build_verb(
-    tokens: Annotated[str, typer.Argument(metavar="TOKENS", help="An int32 token file.")],
+    tokens: Annotated[
+        str, typer.Argument(metavar="TOKENS", help="An int32 token file; with Dask any fsspec address.")
+    ],
     format_: Annotated[
         list[str] | None, typer.Option("--format", help="llama, frozen or paired; may be repeated.")
     ] = None,
@@ -448,17 +517,42 @@ def build_verb(
             "--memory", metavar="SIZE", help="Bound on resident memory, e.g. 2GB; with spill files."
         ),
     ] = None,
+    engine: Annotated[Engine, typer.Option("--engine", help="Where it is counted.")] = Engine.LOCAL,
+    scheduler: Annotated[
+        str | None, typer.Option("--scheduler", metavar="ADDRESS", help="Of a running Dask, tcp://...")
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option("--out", metavar="FILE", help="Copy the static cache here (one format).")
+    ] = None,
     cache: CacheDir = None,
     as_json: AsJson = False,
 ) -> None:
-    """Count a token file into a static cache."""
-    bound = None if memory is None else parse_memory(memory)
-    with _display() as progress:
-        made = build_static_cache(
-            Path(tokens), cache_dir(cache), jobs, progress, format_ or ["llama"], memory_bytes=bound
+    """Count a token file into a static cache, in llama.cpp's or a frozen format."""
+    formats = format_ or ["llama"]
+    if out is not None and len(formats) > 1:
+        raise InputError("--out", "one file for several formats", "give one --format")
+    if unknown := [name for name in formats if name not in SUFFIXES]:
+        raise InputError("--format", f"{unknown[0]!r} is unknown", f"use {', '.join(SUFFIXES)}")
+    if scheduler is not None and engine is not Engine.DASK:
+        raise InputError("--scheduler", "belongs to Dask", "add --engine dask")
+    if memory is not None and engine is Engine.DASK:
+        raise InputError(
+            "--memory", "is the local builder's", "bound the workers: dask worker --memory-limit"
         )
-    for name, path in made.paths.items():
-        _print({"path": str(path), "format": name, "sha256": made.sha256s[name], **made.stats}, as_json)
+    where = cache_dir(cache)
+    with _display() as progress:
+        if engine is Engine.DASK:
+            workers = jobs or usable_cores()
+            paths = build_with_dask(
+                tokens, where, scheduler=scheduler, workers=workers, formats=formats, progress=progress
+            )
+        else:
+            bound = None if memory is None else parse_memory(memory)
+            paths = build_static_cache(Path(tokens), where, jobs, progress, formats, memory_bytes=bound).paths
+    for name in formats:
+        manifest = load_manifest(paths[name], KIND)
+        path = paths[name] if out is None else copy_artifact(paths[name], out)
+        _print({"path": str(path), "format": name, "sha256": manifest.sha256, **manifest.facts}, as_json)
 
 
 @app.command("import")

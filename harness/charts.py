@@ -389,9 +389,7 @@ def caption(results: Results) -> list[str]:
     """Machine, build, commit, corpus and settings, two or three lines."""
     machine, experiment = results.machine, results.experiment
     specs = [record.spec for record in results.records]
-    first = specs[0]
-    corpora = sorted({spec.corpus.label for spec in specs if spec.corpus.kind != "none"}) or ["none"]
-    kinds = sorted({spec.corpus.kind for spec in specs if spec.corpus.kind != "none"})
+    replayed = ", ".join(dict.fromkeys(spec.replay_text.label for spec in _by_size(specs)))
     builds = [
         record.measured["build"]
         for record in results.records
@@ -404,13 +402,30 @@ def caption(results: Results) -> list[str]:
     dirty = " (changed)" if any(record.environment.get("git_dirty") for record in results.records) else ""
     ram = machine.get("ram_bytes")
     memory = f", {ram / 1e9:.0f} GB" if isinstance(ram, int) else ""
-    corpus, replayed = _clipped(", ".join(corpora), 80), _clipped(first.replay_text.label, 60)
+    tokenizers = ", ".join(dict.fromkeys(spec.tokenizer.name for spec in _by_size(specs)))
     return [
         f"{machine.get('cpu_model')}, {machine.get('cpu_logical_total')} cores{memory}, "
         f"{machine.get('system')} {machine.get('kernel')}  ·  {build}  ·  commit {', '.join(commits)}{dirty}",
-        f"corpus: {corpus} ({', '.join(kinds) or 'none'})  ·  replayed: {replayed}  ·  {first.tokenizer.name}"
+        f"corpus: {_clipped(corpora(specs), 100)}  ·  replayed: {_clipped(replayed, 80)}  ·  {tokenizers}"
         f"  ·  {_settings(specs)}  ·  experiment {experiment.get('name')}",
     ]
+
+
+def corpora(specs: Sequence[RunSpec]) -> str:
+    """Every corpus with its kind; with its sizes, where there are several."""
+    sizes: dict[str, list[str]] = {}
+    for spec in _by_size(specs):
+        if spec.corpus.kind != "none":
+            found = sizes.setdefault(f"{spec.corpus.label} ({spec.corpus.kind})", [])
+            if f"{spec.size_mb:g}" not in found:
+                found.append(f"{spec.size_mb:g}")
+    if len(sizes) > 1:
+        return "; ".join(f"{label}: {', '.join(found)} MB" for label, found in sizes.items())
+    return next(iter(sizes), "none")
+
+
+def _by_size(specs: Sequence[RunSpec]) -> list[RunSpec]:
+    return sorted(specs, key=lambda spec: spec.size_mb)
 
 
 def _settings(specs: Sequence[RunSpec]) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 import signal
 import sys
 import tempfile
@@ -22,12 +21,15 @@ from rich.progress import (
 )
 from rich.table import Table
 
-from harness import environment
+from harness import cache_files, e2e_cli, environment, ledgers
+from harness.audit import audit_command
 from harness.config import Experiment, load_experiment
+from harness.corpus_stats import stats_command
+from harness.default_verb import CutByDefault
 from harness.errors import ExitCode, InputError, LadderError
 from harness.launch import demand
 from harness.manifests import Progress as StageProgress
-from harness.manifests import cache_dir
+from harness.manifests import cache_dir, copy_artifact
 from harness.records import RunRecord
 from harness.runner import Job, axis_values, check_axes, plan, run_experiment
 from harness.variants import Variant, discover, find
@@ -41,6 +43,10 @@ app = typer.Typer(
     help="Measures prompt-lookup drafting, one data structure at a time, from text to chart.",
     epilog="Exit codes: 0 ok, 1 some run failed, 2 usage or config, 3 drafts differ, 130 interrupted.",
 )
+app.add_typer(cache_files.app, name="cache")
+app.command("audit")(audit_command)
+app.command("e2e")(e2e_cli.command)
+app.command("ledgers")(ledgers.command)
 stderr = Console(stderr=True, highlight=False, soft_wrap=True)
 
 ConfigArgument = Annotated[
@@ -448,7 +454,14 @@ def doctor(cache: CacheOption = None, json_: JsonOption = False) -> None:
         raise typer.Exit(int(ExitCode.USAGE))
 
 
-@app.command()
+corpus_app = typer.Typer(
+    cls=CutByDefault, no_args_is_help=True, help="Corpora: cut one from a source, or look into tokens."
+)
+corpus_app.command("stats")(stats_command)
+app.add_typer(corpus_app, name="corpus")
+
+
+@corpus_app.command("cut")
 def corpus(
     source: Annotated[str, typer.Argument(metavar="SOURCE", help="default, wikitext-103, stdlib or files.")],
     size_mb: Annotated[
@@ -519,52 +532,8 @@ def tokens(
         )
     content = asdict(made)
     if out is not None:
-        content["path"] = _copy_artifact(made.path, out)
+        content["path"] = copy_artifact(made.path, out)
     _print_artifacts({"tokens": content}, json_)
-
-
-@app.command("cache")
-def cache_(
-    tokens: Annotated[Path, typer.Argument(metavar="TOKENS", help="An int32 token file.")],
-    format_: Annotated[
-        list[str] | None, typer.Option("--format", help="llama, frozen; may be repeated.")
-    ] = None,
-    out: Annotated[
-        Path | None, typer.Option("--out", metavar="FILE", help="Copy the static cache here (one format).")
-    ] = None,
-    jobs: Annotated[
-        int | None, typer.Option("--jobs", min=1, help="Threads; default: all usable cores.")
-    ] = None,
-    cache: CacheOption = None,
-    json_: JsonOption = False,
-) -> None:
-    """Count a token file into a static cache, in llama.cpp's or the frozen format."""
-    from harness.cache import build_static_cache
-
-    formats = format_ or ["llama"]
-    if out is not None and len(formats) > 1:
-        raise InputError("--out", "one file for several formats", "give one --format")
-    with stage_display() as display:
-        made = build_static_cache(
-            tokens, cache_dir(cache), jobs=jobs, progress=Stages(display), formats=formats
-        )
-    content = {
-        name: {"path": path, "sha256": made.sha256s[name], "bytes": path.stat().st_size, "stats": made.stats}
-        for name, path in made.paths.items()
-    }
-    if out is not None:
-        content[formats[0]]["path"] = _copy_artifact(made.paths[formats[0]], out)
-    _print_artifacts(content, json_)
-
-
-def _copy_artifact(artifact: Path, target: Path) -> Path:
-    """Copy an artifact and its manifest out of the cache."""
-    from harness.manifests import manifest_path, write_atomic
-
-    for source, copy in ((artifact, target), (manifest_path(artifact), manifest_path(target))):
-        with source.open("rb") as file:
-            write_atomic(copy, lambda out, file=file: shutil.copyfileobj(file, out))  # type: ignore[misc]
-    return target
 
 
 def _print_artifacts(artifacts: dict[str, dict[str, Any]], json_: bool) -> None:

@@ -1,7 +1,7 @@
 """Corpora: the first N MB (10^6 bytes) of a source, cut at a line end, and the text to be replayed.
 
-Sources: `wikitext-103`, `files`, and `stdlib`, which every machine has. The replayed text is never part of
-the corpus.
+Sources: `wikitext-103`, `files`, and `stdlib`, which every machine has; and `synthetic`, which has any size
+but gives token files in place of texts. The replayed text is never part of the corpus.
 
 What happens to odd text: bytes are kept as they are (no decoding, no change of line ends, NUL included, no
 line feed added); decoding belongs to `tokens`, which counts what is not UTF-8. A file is read up to the
@@ -49,6 +49,7 @@ from harness.manifests import (
     write_atomic,
     write_manifest,
 )
+from harness.synthetic import SyntheticConfig, SyntheticSource, text_bytes, tokens_of
 
 if TYPE_CHECKING:
     from _typeshed import WriteableBuffer
@@ -107,7 +108,8 @@ class DefaultConfig(_Config):
 
 
 CorpusSource = Annotated[
-    WikitextConfig | FilesConfig | StdlibConfig | DefaultConfig, Field(discriminator="source")
+    WikitextConfig | FilesConfig | StdlibConfig | SyntheticConfig | DefaultConfig,
+    Field(discriminator="source"),
 ]
 
 
@@ -460,6 +462,8 @@ def resolve_source(config: CorpusSource, cache_dir: Path, base_dir: Path | None 
         return FileSource("files", (label, replay_label), train, _matches(config.replay, base))
     if isinstance(config, StdlibConfig):
         return stdlib_source()
+    if isinstance(config, SyntheticConfig):
+        return SyntheticSource(config.seed, config.replay_tokens)
     if isinstance(config, WikitextConfig):
         return _wikitext_source(config, base)
     return default_source(cache_dir)[0]
@@ -770,13 +774,16 @@ def build_corpus(
     `cache_dir`/corpora.
 
     A source that has less is an InputError that says how much there is; with `clip` it gives all it has (see
-    `CorpusFile.bytes`). Raises InputError for a size that is not positive.
+    `CorpusFile.bytes`). A synthetic corpus is a token file, and `bytes` the text that its tokens stand for.
+    Raises InputError for a size that is not positive.
     """
     limit = round(size_mb * MB)
     if limit <= 0:
         raise InputError(
             f"size {size_mb:g} MB", "is not a corpus size", "name a size above 0; 0 MB means no corpus at all"
         )
+    if isinstance(source, SyntheticSource):
+        return _synthetic_corpus(source, limit, cache_dir, progress)
     parameters = {"source": source.identity("train"), "limit_bytes": limit}
     target = cache_dir / "corpora" / f"{content_key(parameters)}.txt"
     manifest = cached_manifest(target, "corpus")
@@ -794,6 +801,29 @@ def build_corpus(
     return CorpusFile(
         target, manifest.sha256, manifest.bytes, source.label, source.kind, source.name, clipped
     )
+
+
+def _synthetic_corpus(
+    source: SyntheticSource, limit: int, cache_dir: Path, progress: ProgressCallback | None
+) -> CorpusFile:
+    tokens = source.tokens("corpus", tokens_of(limit), cache_dir, progress)
+    size = text_bytes(tokens.n_tokens)
+    return CorpusFile(tokens.path, tokens.sha256, size, source.label, source.kind, source.name, False)
+
+
+def corpus_or_synthetic(
+    source: Source, size_mb: float, cache_dir: Path, progress: ProgressCallback | None = None, seed: int = 1
+) -> tuple[Source, CorpusFile]:
+    """`size_mb` MB of `source` where it has them, else of a synthetic language, and the source it is from.
+
+    The replayed text must be of that source too. Its `note` says what was filled in and why.
+    """
+    found = build_corpus(source, size_mb, cache_dir, progress, clip=True)
+    if not found.clipped:
+        return source, found
+    note = f"corpus: {size_mb:g} MB are synthetic: {source.label} has only {found.size_mb:.3g} MB"
+    filled = SyntheticSource(seed, note=note)
+    return filled, build_corpus(filled, size_mb, cache_dir, progress)
 
 
 def _check_size(source: Source, found_bytes: int, too_small: bool, limit: int) -> None:
@@ -822,7 +852,13 @@ def _text_manifest(
 
 
 def replay_text(source: Source, cache_dir: Path, progress: ProgressCallback | None = None) -> ReplayText:
-    """The text of `source` to be replayed, whole, as a plain file in `cache_dir`/corpora."""
+    """The text of `source` to be replayed, whole, as a plain file in `cache_dir`/corpora; of a synthetic
+    source its token file.
+    """
+    if isinstance(source, SyntheticSource):
+        tokens = source.tokens("replay", source.replay_tokens, cache_dir, progress)
+        size = text_bytes(tokens.n_tokens)
+        return ReplayText(tokens.path, tokens.sha256, size, source.replay_label)
     parameters = {"source": source.identity("test"), "split": "test"}
     target = cache_dir / "corpora" / f"{content_key(parameters)}.txt"
 

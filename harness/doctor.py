@@ -11,6 +11,7 @@ from harness import environment
 from harness.corpus import WIKITEXT_REVISION, hub_problem
 from harness.errors import LadderError
 from harness.launch import demand
+from harness.model import describe_installation
 from harness.native import builder
 from harness.tokenizers import load_tokenizer
 from harness.variants import discover
@@ -29,7 +30,7 @@ class Finding(NamedTuple):
 
 def examine(cache: Path) -> list[Finding]:
     """All findings. "error": no run can work; "warning": some runs cannot, or figures may be unstable."""
-    return [_compiler(), *_modules(), _builder(), _tokenizer(), _hub(), _disk(cache), *_noise()]
+    return [_compiler(), *_modules(), _builder(), _tokenizer(), _model(), _hub(), _disk(cache), *_noise()]
 
 
 def _compiler() -> Finding:
@@ -74,6 +75,11 @@ def _tokenizer() -> Finding:
     return Finding(
         "tokenizer", "ok", f"{tokenizer.name}, {tokenizer.vocab_size} tokens, sha256 {tokenizer.sha256[:12]}"
     )
+
+
+def _model() -> Finding:
+    installed, line = describe_installation()
+    return Finding("model", "ok" if installed else "warning", line)
 
 
 def _hub() -> Finding:

@@ -25,6 +25,7 @@ import numpy.typing as npt
 
 from harness import native
 from harness.errors import InputError
+from harness.generation import draft_room
 from harness.manifests import load_manifest, manifest_path, open_regular, write_atomic
 from harness.model import Vocabulary, read_vocabulary
 from harness.variants import find
@@ -240,16 +241,6 @@ def common_prefix(known: TokenArray, ids: TokenArray) -> int:
     length = min(len(known), len(ids))
     equal = known[:length] == ids[:length]
     return length if equal.all() else int(equal.argmin())
-
-
-def draft_room(n_draft: int, length: int, n_ctx: int | None, n_left: int | None) -> int:
-    """Most tokens a draft may have after a sequence of `length` tokens, its last one not yet decoded."""
-    room = n_draft
-    if n_ctx is not None:
-        room = min(room, n_ctx - length)
-    if n_left is not None:
-        room = min(room, n_left)
-    return max(room, 0)
 
 
 def _make_drafter(variant: str | None, thresholds: Thresholds | None) -> Any:

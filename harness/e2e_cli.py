@@ -6,14 +6,16 @@ import json
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Console
 
-from harness.e2e import Options, WorkloadAdvice, run_advice, run_e2e
 from harness.e2e_records import load_config
 from harness.ledgers import load_ledgers, write_ledgers
+
+if TYPE_CHECKING:
+    from harness.e2e import WorkloadAdvice
 
 _console = Console(stderr=True, highlight=False, soft_wrap=True)
 
@@ -56,6 +58,8 @@ def command(
     json_: Annotated[bool, typer.Option("--json", help="Print JSON for machines.")] = False,
 ) -> None:
     """Answer prompts with a real model, without drafting and with each variant."""
+    from harness.e2e import Options, run_advice, run_e2e  # imports llama.cpp where it is installed
+
     overrides = [*(set_ or []), *([f"model={json.dumps(model)}"] if model else [])]
     settings = load_config(config, overrides)
     options = Options(text, cache, results, machine, force)

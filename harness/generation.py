@@ -22,7 +22,6 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from harness.draft_model import draft_room
 from harness.errors import InputError
 from harness.model import FloatArray, TokenArray
 
@@ -114,6 +113,16 @@ class Generation:
             "phases_ns": self.phases_ns,
             "wall_ns": self.wall_ns,
         }
+
+
+def draft_room(n_draft: int, length: int, n_ctx: int | None, n_left: int | None) -> int:
+    """Most tokens a draft may have after a sequence of `length` tokens, its last one not yet decoded."""
+    room = n_draft
+    if n_ctx is not None:
+        room = min(room, n_ctx - length)
+    if n_left is not None:
+        room = min(room, n_left)
+    return max(room, 0)
 
 
 class _Run:

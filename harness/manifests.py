@@ -14,6 +14,7 @@ import itertools
 import json
 import os
 import platform
+import shutil
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -272,3 +273,11 @@ def iter_blocks(path: Path) -> Iterator[bytes]:
     with open_regular(path) as file:
         while block := file.read(READ_BLOCK_BYTES):
             yield block
+
+
+def copy_artifact(artifact: Path, target: Path) -> Path:
+    """Copy an artifact and its manifest out of the cache; the copy's path."""
+    for source, copy in ((artifact, target), (manifest_path(artifact), manifest_path(target))):
+        with source.open("rb") as file:
+            write_atomic(copy, lambda out, file=file: shutil.copyfileobj(file, out))  # type: ignore[misc]
+    return target

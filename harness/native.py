@@ -70,6 +70,16 @@ def builder() -> Any:
     return load_module(find_module(native_root(), "_builder"), "harness._builder")
 
 
+def synthetic() -> Any:
+    """The module `_synthetic`: makes synthetic token streams, counts token streams."""
+    return load_module(find_module(native_root(), "_synthetic"), "harness._synthetic")
+
+
+def variant(name: str) -> Any:
+    """The module of variant `name`, in this process (what is measured runs in a process of its own)."""
+    return load_module(find_module(native_root() / "variants" / name, name), f"harness.variants.{name}")
+
+
 def input_error(error: ValueError) -> InputError:
     """The one line of a native module's ValueError ("<where>: <problem>; <remedy>") as an InputError."""
     problem, _, remedy = str(error).rpartition("; ")

@@ -9,7 +9,16 @@ from typing import BinaryIO
 
 from harness.cache import SUFFIXES, build_static_cache
 from harness.config import Experiment, fill_in
-from harness.corpus import CorpusFile, ReplayText, Source, build_corpus, replay_text, resolve_source
+from harness.corpus import (
+    CorpusFile,
+    DefaultConfig,
+    ReplayText,
+    Source,
+    build_corpus,
+    corpus_or_synthetic,
+    replay_text,
+    resolve_source,
+)
 from harness.errors import InputError
 from harness.launch import demand
 from harness.manifests import (
@@ -23,9 +32,10 @@ from harness.manifests import (
     write_manifest,
 )
 from harness.records import CorpusLabel, TextLabel, TokenizerLabel
-from harness.runner import Inputs, SizeInputs, StaticFile
+from harness.runner import Inputs, Replayed, SizeInputs, StaticFile
+from harness.synthetic import SyntheticSource, tokens_of
 from harness.tokenizers import Tokenizer, load_tokenizer
-from harness.tokens import TokenFile, tokenize_file
+from harness.tokens import TokenFile, load_token_file, tokenize_file
 from harness.variants import Variant
 
 LLAMA_FORMAT = "llama"
@@ -54,30 +64,62 @@ class Preparation:
             note(self.source.note)
         self.tokenizer: Tokenizer = load_tokenizer(experiment.tokenizer)
 
-    def corpora(self) -> list[tuple[float, CorpusFile]]:
-        """(size in MB, corpus) for each size above 0; sizes clipped to the same text appear once."""
-        found: dict[str, tuple[float, CorpusFile]] = {}
+    def corpora(self) -> list[tuple[float, CorpusFile, Source]]:
+        """(size in MB, corpus, its source) for each size above 0; sizes clipped to the same text appear once.
+
+        What the default source lacks is filled in with synthetic tokens.
+        """
+        found: dict[str, tuple[float, CorpusFile, Source]] = {}
         for asked in self.experiment.sizes_mb:
             if asked == 0:
                 continue
-            corpus = build_corpus(self.source, asked, self.cache, self.progress, clip=self.experiment.clip)
+            source, corpus = self._corpus(asked)
             size = round(corpus.size_mb, 1) if corpus.clipped else asked
             if corpus.sha256 in found:
                 self.note(f"{asked:g} MB is the same text as {found[corpus.sha256][0]:g} MB and runs once")
             elif corpus.clipped:
                 self.note(f"{asked:g} MB is clipped to the {corpus.size_mb:.1f} MB that {corpus.label} has")
-            found.setdefault(corpus.sha256, (size, corpus))
+            found.setdefault(corpus.sha256, (size, corpus, source))
         return list(found.values())
 
-    def replayed(self) -> tuple[ReplayText, TokenFile]:
-        """The text to replay, cut to `replay_mb` where the experiment says so, and its tokens."""
-        text = replay_text(self.source, self.cache, self.progress)
-        if self.experiment.replay_mb is not None:
-            text = first_part(text, self.experiment.replay_mb, self.cache)
-        return text, self.tokens(text.path, text.sha256)
+    def _corpus(self, size_mb: float) -> tuple[Source, CorpusFile]:
+        if not isinstance(self.experiment.corpus, DefaultConfig):
+            clip = self.experiment.clip
+            return self.source, build_corpus(self.source, size_mb, self.cache, self.progress, clip=clip)
+        source, corpus = corpus_or_synthetic(self.source, size_mb, self.cache, self.progress)
+        if source is not self.source and source.note:
+            self.note(source.note)
+        return source, corpus
+
+    def replayed(self, source: Source) -> Replayed:
+        """The text of a source to replay, cut to `replay_mb` where the experiment says so, and its tokens."""
+        size_mb = self.experiment.replay_mb
+        if size_mb is not None and isinstance(source, SyntheticSource):
+            source = source.with_replay(tokens_of(round(size_mb * MB)))
+            size_mb = None
+        text = replay_text(source, self.cache, self.progress)
+        if size_mb is not None:
+            text = first_part(text, size_mb, self.cache)
+        tokens = self.tokens(text.path, text.sha256)
+        n_ctx = max(self.experiment.n_ctx)
+        if tokens.n_tokens <= n_ctx:
+            self.note(
+                f"{text.label}: {tokens.n_tokens} tokens are not more than one chunk of "
+                f"{n_ctx}: nothing will be replayed and latencies will be null; "
+                "replay a longer text or lower n_ctx"
+            )
+        return Replayed(
+            tokens=tokens.path,
+            tokens_sha256=tokens.sha256,
+            n_tokens=tokens.n_tokens,
+            replay_text=TextLabel(label=text.label, sha256=text.sha256),
+            tokenizer=TokenizerLabel(name=tokens.tokenizer, sha256=tokens.tokenizer_sha256),
+        )
 
     def tokens(self, text: Path, text_sha256: str) -> TokenFile:
-        """Token file of a text."""
+        """Token file of a text; a synthetic corpus is one already."""
+        if text.suffix == ".tok":
+            return load_token_file(text)
         return tokenize_file(
             text,
             self.tokenizer,
@@ -89,33 +131,20 @@ class Preparation:
 
     def inputs(self, variants: Sequence[Variant]) -> Inputs:
         """Everything, for these variants' formats."""
-        text, tokens = self.replayed()
-        n_ctx = max(self.experiment.n_ctx)
-        if tokens.n_tokens <= n_ctx:
-            self.note(
-                f"{text.label}: {tokens.n_tokens} tokens are not more than one chunk of "
-                f"{n_ctx}: nothing will be replayed and latencies will be null; "
-                "replay a longer text or lower n_ctx"
-            )
+        replayed = self.replayed(self.source)
         sizes = []
         if 0 in self.experiment.sizes_mb:
             sizes.append(
                 SizeInputs(0, CorpusLabel(label="none", kind="none", source="none", sha256=None), {})
             )
-        for size, corpus in self.corpora():
+        for size, corpus, source in self.corpora():
             label = CorpusLabel(
                 label=corpus.label, kind=corpus.kind, source=corpus.source, sha256=corpus.sha256
             )
             corpus_tokens = self.tokens(corpus.path, corpus.sha256)
-            sizes.append(SizeInputs(size, label, self.statics(corpus_tokens, variants)))
-        return Inputs(
-            tokens=tokens.path,
-            tokens_sha256=tokens.sha256,
-            n_tokens=tokens.n_tokens,
-            replay_text=TextLabel(label=text.label, sha256=text.sha256),
-            tokenizer=TokenizerLabel(name=tokens.tokenizer, sha256=tokens.tokenizer_sha256),
-            sizes=sizes,
-        )
+            own = None if source is self.source else self.replayed(source)
+            sizes.append(SizeInputs(size, label, self.statics(corpus_tokens, variants), own))
+        return Inputs(**vars(replayed), sizes=sizes)
 
     def statics(self, tokens: TokenFile, variants: Sequence[Variant]) -> dict[str, StaticFile]:
         """The static cache of a corpus in llama.cpp's format and in each variant's own."""

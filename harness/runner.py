@@ -56,23 +56,33 @@ class StaticFile:
 
 
 @dataclass(frozen=True)
-class SizeInputs:
-    """One corpus size: its label and its static cache in each format (none at 0 MB)."""
-
-    size_mb: float
-    corpus: CorpusLabel
-    static: dict[str, StaticFile]
-
-
-@dataclass(frozen=True)
-class Inputs:
-    """All that an experiment's runs read."""
+class Replayed:
+    """The tokens that are replayed, and the labels of text and tokenizer."""
 
     tokens: Path
     tokens_sha256: str
     n_tokens: int
     replay_text: TextLabel
     tokenizer: TokenizerLabel
+
+
+@dataclass(frozen=True)
+class SizeInputs:
+    """One corpus size: its label and its static cache in each format (none at 0 MB).
+
+    `replay` is there where the corpus is not of the experiment's own source: a language replays its own text.
+    """
+
+    size_mb: float
+    corpus: CorpusLabel
+    static: dict[str, StaticFile]
+    replay: Replayed | None = None
+
+
+@dataclass(frozen=True)
+class Inputs(Replayed):
+    """All that an experiment's runs read."""
+
     sizes: list[SizeInputs]
 
 
@@ -123,6 +133,7 @@ def plan(experiment: Experiment, inputs: Inputs, variants: Sequence[Variant]) ->
         random.Random(f"{experiment.seed}/{'warm-up' if warmup else 'repeat'}/{round_index}").shuffle(cells)
         for variant, size, timing, settings in cells:
             static = size.static.get(variant.static_format)
+            replayed = size.replay or inputs
             spec = RunSpec(
                 experiment=experiment.name,
                 variant=variant.name,
@@ -133,9 +144,9 @@ def plan(experiment: Experiment, inputs: Inputs, variants: Sequence[Variant]) ->
                 timing=timing,
                 **settings,
                 corpus=size.corpus,
-                replay_text=inputs.replay_text,
-                tokenizer=inputs.tokenizer,
-                tokens_sha256=inputs.tokens_sha256,
+                replay_text=replayed.replay_text,
+                tokenizer=replayed.tokenizer,
+                tokens_sha256=replayed.tokens_sha256,
                 static_sha256=static.sha256 if static else None,
                 static_format=variant.static_format,
                 module_sha256=variant.module_sha256,
@@ -144,7 +155,7 @@ def plan(experiment: Experiment, inputs: Inputs, variants: Sequence[Variant]) ->
                 seed=experiment.seed,
                 order=len(jobs),
             )
-            jobs.append(Job(spec, variant, inputs.tokens, static))
+            jobs.append(Job(spec, variant, replayed.tokens, static))
     return jobs
 
 

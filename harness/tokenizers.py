@@ -201,7 +201,8 @@ class GgufTokenizer:
         # Batches are encoded without holding the GIL.
         encoded = iter(self._tokenizer.encode_batch_fast(texts, add_special_tokens=False))
         ids = [next(encoded).ids if isinstance(part, str) else [part] for part in parts]
-        return np.concatenate([np.empty(0, np.int32), *(np.array(part, dtype=np.int32) for part in ids)])
+        joined = np.concatenate([np.empty(0, np.int32), *(np.array(part, dtype=np.int32) for part in ids)])
+        return joined[joined < self.vocab_size]  # without what stands for a byte that is no token
 
     def encode_text(self, text: str) -> npt.NDArray[np.int32]:
         """Ids of a whole text, BOS and EOS included where the file asks for them."""
@@ -226,11 +227,16 @@ def _split_at(parts: list[str | int], special: str, number: int) -> list[str | i
 
 def _byte_pair_tokenizer(path: Path, vocabulary: GgufVocabulary) -> Any:
     package = _tokenizers_package(path)
+    ids = {text: number for number, text in enumerate(vocabulary.tokens)}
+    # A byte that is no token vanishes, but only after merging: its neighbours must not become one.
+    vanishing = "a byte that is no token"
+    ids[vanishing] = len(ids)
     try:
         model = package.models.BPE(
-            vocab={text: number for number, text in enumerate(vocabulary.tokens)},
+            vocab=ids,
             merges=vocabulary.merges,
             ignore_merges=vocabulary.rule.whole_words,
+            unk_token=vanishing,
         )
     except Exception as error:  # the package raises bare Exception
         raise InputError(

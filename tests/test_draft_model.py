@@ -12,8 +12,9 @@ import pytest
 from specification import count_static, write_static
 
 from harness import native
-from harness.draft_model import LadderDraft, check_tokenizer, common_prefix, draft_room
+from harness.draft_model import LadderDraft, check_tokenizer, common_prefix
 from harness.errors import InputError
+from harness.generation import draft_room
 from harness.manifests import Manifest, sha256_file, write_manifest
 from harness.model import Vocabulary
 from harness.variants import Variant, discover, find

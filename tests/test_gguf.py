@@ -257,6 +257,16 @@ def test_bos_and_eos_follow_the_files_policy(tmp_path: Path) -> None:
     assert GgufTokenizer(small(tmp_path)).encode_text("").tolist() == [0]
 
 
+def test_a_byte_that_is_no_token_vanishes_but_keeps_its_neighbours_apart(tmp_path: Path) -> None:
+    fields = small_fields()
+    gone = byte_characters()[20]
+    tokens = [text for text in fields["tokenizer.ggml.tokens"] if text != gone]
+    tokenizer = GgufTokenizer(small(tmp_path, tokens=tokens, token_type=None, merges=["a b"]))
+    a, b, ab = (tokens.index(text) for text in ("a", "b", "ab"))
+    assert len(gone.encode()) == 1
+    assert tokenizer.encode(f"a{gone}b{gone}ab").tolist() == [a, b, ab]
+
+
 def test_special_tokens_are_found_first_and_longest_first(tmp_path: Path) -> None:
     path = small(tmp_path)
     ab, abc = 4 + 256, 4 + 257

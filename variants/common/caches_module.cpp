@@ -5,10 +5,12 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <cstdio>
 #include <exception>
+#include <limits>
 #include <optional>
 #include <span>
 #include <string>
@@ -112,6 +114,62 @@ nb::dict merge(const std::vector<std::string>& sources, const std::string& targe
     return result;
 }
 
+std::span<const std::byte> bytes_of(const nb::bytes& bytes) {
+    return {reinterpret_cast<const std::byte*>(bytes.c_str()), bytes.size()};
+}
+
+// Of tokens that were read elsewhere, as from an address Python knows: one part, cut into ranges of bigrams.
+nb::list count_bytes(const nb::bytes& tokens, const std::vector<std::uint64_t>& bounds,
+                     std::uint64_t first_byte, const std::string& name, std::uint64_t vocab_size,
+                     unsigned jobs, std::uint64_t largest_count) {
+    std::vector<std::vector<std::byte>> parts;
+    {
+        const std::span<const std::byte> given = bytes_of(tokens);
+        const nb::gil_scoped_release release;
+        AlignedBuffer buffer(given.size());
+        std::copy(given.begin(), given.end(), buffer.data());
+        CountOptions options;
+        options.jobs = jobs;
+        options.vocabulary_size = vocab_size;
+        options.largest_count = largest_count;
+        options.first_byte = first_byte;
+        RangeSplitter splitter(bounds);
+        count_bigrams(
+            std::move(buffer), name, options,
+            [&](Bigram bigram, std::span<const Successor> successors) { splitter.add(bigram, successors); });
+        parts = splitter.take();
+    }
+    nb::list result;
+    for (std::vector<std::byte>& part : parts) {
+        result.append(nb::bytes(part.data(), part.size()));
+        part = {};
+    }
+    return result;
+}
+
+nb::bytes merge_bytes(const std::vector<nb::bytes>& caches, const std::string& name,
+                      std::uint64_t largest_count) {
+    std::vector<std::byte> merged;
+    std::vector<Source> sources;
+    for (const nb::bytes& cache : caches) {
+        sources.push_back(Source::from_bytes(bytes_of(cache)));
+    }
+    {
+        const nb::gil_scoped_release release;
+        MergeOptions options;
+        options.largest_count = largest_count;
+        options.name = name;
+        MemorySink sink;
+        LlamaCacheWriter writer(sink);
+        CacheMerger(std::move(sources), options)
+            .run([&](Bigram bigram, std::span<const Successor> successors) {
+                writer.write(bigram, successors);
+            });
+        merged = sink.take();
+    }
+    return nb::bytes(merged.data(), merged.size());
+}
+
 nb::dict count_nested_maps(const std::string& tokens_path, const std::optional<std::string>& target,
                            std::uint64_t most_tokens) {
     std::uint64_t count_ns = 0;
@@ -196,6 +254,13 @@ NB_MODULE(_caches, module) {
         "merge", &merge, "sources"_a, "target"_a, "unique_in"_a.none() = nb::none(),
         "progress"_a.none() = nb::none(), "largest_count"_a = largest_count,
         "Adds sorted caches. With unique_in they are parts of that file, which may hold no n-gram twice.");
+    module.def(
+        "count_bytes", &count_bytes, "tokens"_a, "bounds"_a, "first_byte"_a = 0, "name"_a = "<bytes>",
+        "vocab_size"_a = 0, "jobs"_a = 1, "largest_count"_a = largest_count,
+        "Counts int32 tokens given as bytes: a list of sorted caches, one for each range of bigrams that "
+        "the ascending `bounds` (first << 32 | second) cut.");
+    module.def("merge_bytes", &merge_bytes, "caches"_a, "name"_a = "merge", "largest_count"_a = largest_count,
+               "Adds sorted caches given as bytes.");
     module.def("count_nested_maps", &count_nested_maps, "tokens_path"_a, "target"_a.none() = nb::none(),
                "most_tokens"_a = all,
                "Counts as llama.cpp's tools do; count_ns excludes reading and writing.");

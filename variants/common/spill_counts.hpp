@@ -290,7 +290,7 @@ private:
 // A sorted cache file, one n-gram at a time.
 class SortedReader {
 public:
-    explicit SortedReader(const std::string& path) : source_(Source::from_file(path)) { next(); }
+    explicit SortedReader(Source source) : source_(std::move(source)) { next(); }
 
     // False at the end. InputError where the order is not that of a sorted cache.
     bool next() {
@@ -352,9 +352,9 @@ private:
 // Adds the counts of sorted caches. Memory: one buffer (256 KiB, or the longest successor list) an input.
 class CacheMerger {
 public:
-    CacheMerger(const std::vector<std::string>& paths, MergeOptions options) : options_(std::move(options)) {
-        for (const std::string& path : paths) {
-            readers_.emplace_back(path);
+    CacheMerger(std::vector<Source> sources, MergeOptions options) : options_(std::move(options)) {
+        for (Source& source : sources) {
+            readers_.emplace_back(std::move(source));
             total_bytes_ += readers_.back().size_bytes();
         }
         for (std::size_t i = 0; i < readers_.size(); ++i) {
@@ -445,7 +445,11 @@ private:
 // Merges sorted caches into one file of llama.cpp's format.
 inline CountReport merge_sorted(const std::vector<std::string>& paths, const std::string& target,
                                 const MergeOptions& options) {
-    CacheMerger merger(paths, options);
+    std::vector<Source> sources;
+    for (const std::string& path : paths) {
+        sources.push_back(Source::from_file(path));
+    }
+    CacheMerger merger(std::move(sources), options);
     AtomicFile file(target);
     LlamaCacheWriter writer(file);
     const CountReport report = merger.run(
@@ -453,5 +457,36 @@ inline CountReport merge_sorted(const std::vector<std::string>& paths, const std
     file.commit();
     return report;
 }
+
+// Sorted caches in memory, each of one range of bigrams: part p holds the keys below bounds[p] and not below
+// bounds[p - 1], the last one the rest.
+class RangeSplitter {
+public:
+    explicit RangeSplitter(std::vector<std::uint64_t> bounds)
+        : bounds_(std::move(bounds)), sinks_(bounds_.size() + 1) {
+        LADDER_CHECK(std::is_sorted(bounds_.begin(), bounds_.end()));
+    }
+
+    // Bigrams ascending.
+    void add(Bigram bigram, std::span<const Successor> successors) {
+        while (part_ < bounds_.size() && order_key(bigram) >= bounds_[part_]) {
+            ++part_;
+        }
+        LlamaCacheWriter(sinks_[part_]).write(bigram, successors);
+    }
+
+    [[nodiscard]] std::vector<std::vector<std::byte>> take() {
+        std::vector<std::vector<std::byte>> parts;
+        for (MemorySink& sink : sinks_) {
+            parts.push_back(sink.take());
+        }
+        return parts;
+    }
+
+private:
+    std::vector<std::uint64_t> bounds_;
+    std::vector<MemorySink> sinks_;
+    std::size_t part_ = 0;
+};
 
 }  // namespace ladder

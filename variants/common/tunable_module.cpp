@@ -34,8 +34,8 @@ private:
     Gate static_ = static_gate;
 };
 
-using TunableDrafter =
-    LookupDrafter<SortedNgramMap, FrozenStaticCache, TieClass::token, Precheck::on, TunableRule>;
+using TunableDrafter = LookupDrafter<SortedNgramMap<>, FrozenStaticCache<MapLayout::split>, TieClass::token,
+                                     Precheck::on, TunableRule>;
 
 void set_threshold(Session<TunableDrafter>& session, const std::string& source, int n, std::int64_t min_total,
                    std::int64_t min_percent) {
