@@ -46,7 +46,8 @@ def pyperf_suite(results: Results, metrics: Iterable[str] = EXPORTED) -> dict[st
         "version": PYPERF_VERSION,
         "metadata": _metadata(results),
         "benchmarks": [
-            {"metadata": {"name": name, "unit": units[name]}, "runs": found} for name, found in runs.items()
+            {"metadata": {"name": name, "unit": units[name]}, "runs": found}
+            for name, found in sorted(runs.items())
         ],
     }
 

@@ -28,10 +28,10 @@ class Column:
 
 
 def figure(value: float | int | None) -> str:
-    """Four digits, or a dash for what does not exist."""
+    """Four digits, counts in full, or a dash for what does not exist."""
     if value is None:
         return "-"
-    return str(value) if isinstance(value, int) else f"{value:.4g}"
+    return f"{value:.0f}" if value == int(value) or abs(value) >= 10_000 else f"{value:.4g}"
 
 
 def _median(metric: str) -> Callable[[Figures], str]:

@@ -187,9 +187,10 @@ COMMITTED = sorted(ROOT.glob("results/*/reference/experiment.json"))
 
 @pytest.mark.parametrize("path", COMMITTED, ids=lambda path: path.parents[1].name)
 def test_the_committed_runs_give_every_claim_a_verdict_and_a_reason(path: Path) -> None:
-    folders = [path.parent, path.parents[1] / "ablation"]
-    if not folders[1].is_dir():
-        pytest.skip("no committed ablation run")
+    folders = [path.parents[1] / name for name in ("reference", "ablation", "tail")]
+    absent = [folder.name for folder in folders if not folder.is_dir()]
+    if absent:
+        pytest.skip(f"no committed run {', '.join(absent)}")
     claims = load_claims(ARTICLE)
     judged = judge(claims, [load_results(folder) for folder in folders])
     assert [one.claim.id for one in judged if one.verdict == "not measured"] == []
