@@ -58,6 +58,15 @@ CHARTS = (
         log=True,
     ),
     Chart(
+        "above_floor",
+        "times_above_floor",
+        "Draft latency over one random memory read a draft step (not answer time)",
+        "times the memory-latency floor (log scale)",
+        "×",
+        "lower is better",
+        log=True,
+    ),
+    Chart(
         "load_time",
         "load_time_s",
         "Loading the static cache",

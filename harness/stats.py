@@ -130,6 +130,30 @@ def _us_per_call(measured: Measured) -> float | None:
     return None if not calls or draft is None or update is None else float(draft + update) / calls / NS_PER_US
 
 
+def _floor_us(kind: str) -> Callable[[Measured], float | None]:
+    """One random read a draft step, per drafted token."""
+
+    def compute(measured: Measured) -> float | None:
+        floor, steps, drafted = (measured.get(name) for name in ("memory_floor", "draft_steps", "n_drafted"))
+        if not floor or not steps or not drafted:
+            return None
+        return float(floor[kind]) * int(steps) / int(drafted) / NS_PER_US
+
+    return compute
+
+
+def _above_floor(measured: Measured) -> float | None:
+    floor, latency = _floor_us("dependent_ns")(measured), _net_latency(measured)
+    return None if not floor or latency is None else latency / floor
+
+
+def _load_and_replay_s(measured: Measured) -> float | None:
+    parts = [measured.get(name) for name in ("draft_update_ns_total", "merge_ns_total")]
+    if any(part is None for part in parts):
+        return None
+    return sum(float(part or 0) for part in [*parts, measured.get("load_ns")]) / NS_PER_S
+
+
 def histogram_quantile(histogram: list[list[int]] | None, share: float) -> float | None:
     """Upper bound (µs) of the bucket that holds the `share` quantile; None if empty.
 
@@ -303,6 +327,55 @@ METRICS: tuple[Metric, ...] = (
         None,
         _scaled("static_file_bytes", BYTES_PER_MB),
         _NOT_REPORTED,
+    ),
+    Metric(
+        "final_rss_anon_mb",
+        "MB",
+        "anonymous resident memory after the replay",
+        None,
+        _scaled("final_rss_anon_bytes", BYTES_PER_MB),
+        _NOT_REPORTED,
+    ),
+    Metric(
+        "final_rss_file_mb",
+        "MB",
+        "file-backed resident memory after the replay: what was touched of a mapped file",
+        None,
+        _scaled("final_rss_file_bytes", BYTES_PER_MB),
+        _NOT_REPORTED,
+    ),
+    Metric(
+        "load_and_replay_s",
+        "s",
+        "load, drafts, updates and merges of the whole replay together",
+        "section",
+        _load_and_replay_s,
+        _NOT_REPORTED,
+    ),
+    Metric(
+        "floor_dependent_us",
+        "us",
+        "one random 64-byte read a draft step from a table of the static file's size, each address depending "
+        "on the read before, per drafted token",
+        "section",
+        _floor_us("dependent_ns"),
+        _NO_STATIC,
+    ),
+    Metric(
+        "floor_independent_us",
+        "us",
+        "the same with addresses known beforehand",
+        "section",
+        _floor_us("independent_ns"),
+        _NO_STATIC,
+    ),
+    Metric(
+        "times_above_floor",
+        "ratio",
+        "net draft latency over the dependent floor",
+        "section",
+        _above_floor,
+        _NO_STATIC,
     ),
     Metric(
         "acceptance",

@@ -218,6 +218,7 @@ def replay(module: Any, request: Request) -> Answer:
     # Verifying touches the whole cache, so it waits until the memory is read. If it fails, so does the run.
     measured["load_verify_ns"] = drafter.verify_static() if request["static"] is not None else None
     measured["draft_digest"] = digest_of_drafts(drafter, request.get("dump"))
+    measured["memory_floor"] = memory_floor(module, measured["static_file_bytes"])
     for name in ("n_ctx", "n_draft", "timing"):
         measured[name] = request[name]
     measured["variant"] = request["name"]
@@ -233,6 +234,18 @@ def load_static(drafter: Any, path: str | None) -> Answer:
     drafter.load(path)
     load_ns = time.perf_counter_ns() - begin
     return {"load_ns": load_ns, "load_note": None, "static_file_bytes": os.stat(path).st_size}
+
+
+def memory_floor(module: Any, table_bytes: int) -> Answer | None:
+    """Random reads from a table of the static cache file's size; None without one, or without the memory."""
+    reads = 200_000
+    if table_bytes == 0:
+        return None
+    try:
+        dependent_ns, independent_ns = module.memory_floor(table_bytes, reads)
+    except MemoryError:
+        return None
+    return {"reads": reads, "dependent_ns": dependent_ns, "independent_ns": independent_ns}
 
 
 def digest_of_drafts(drafter: Any, dump: str | None) -> str:

@@ -8,6 +8,7 @@
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/map.h>
 #include <nanobind/stl/optional.h>
+#include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/unique_ptr.h>
 #include <nanobind/stl/vector.h>
@@ -21,6 +22,7 @@
 
 #include "common/dense_segmented_map.hpp"
 #include "common/drafter.hpp"
+#include "common/memory_floor.hpp"
 #include "common/platform.hpp"
 #include "common/replay.hpp"
 
@@ -253,6 +255,7 @@ private:
         out["n_accept"] = result.n_accept;
         out["draft_calls"] = result.log.calls();
         out["hit_calls"] = result.hit_calls;
+        out["draft_steps"] = result.draft_steps;
         out["drafted_at"] = nb::cast(result.drafted_at);
         out["accepted_at"] = nb::cast(result.accepted_at);
         out["draft_ns_total"] = nb::cast(result.draft_ns_total);
@@ -465,6 +468,14 @@ inline void define_variant(nb::module_& module, const char* name, std::vector<Al
     module.def("static_format_of",
                [](const std::string& path) { return format_name(detect_static_format(path)); });
     module.def("die_with_parent", die_with_parent);
+    module.def(
+        "memory_floor",
+        [](std::size_t table_bytes, std::uint64_t reads) {
+            const nb::gil_scoped_release unlocked;
+            const MemoryFloor floor = measure_memory_floor(table_bytes, reads);
+            return std::pair(floor.dependent_ns, floor.independent_ns);
+        },
+        nb::arg("table_bytes"), nb::arg("reads"));
     define_session(module).def(
         nb::new_([alternatives](const Options& options) { return alternatives->choose(options).make(); }),
         nb::arg("options") = Options{});

@@ -105,6 +105,7 @@ struct ReplayResult {
     std::uint64_t n_chunks = 0;
     std::uint64_t n_drafted = 0;
     std::uint64_t n_accept = 0;
+    std::uint64_t draft_steps = 0;          // tokens drafted, and steps that drafted none
     std::uint64_t hit_calls = 0;            // draft calls that drafted something
     std::vector<std::uint64_t> drafted_at;  // by position in the draft
     std::vector<std::uint64_t> accepted_at;
@@ -268,6 +269,8 @@ inline void count_acceptance(ReplayResult& result, std::span<const Token> tokens
                        result.n_drafted += draft.size();
                        result.n_accept += accepted;
                        result.hit_calls += draft.empty() ? 0 : 1;
+                       const bool cut_short = draft.size() < static_cast<std::size_t>(options.n_draft);
+                       result.draft_steps += draft.size() + (cut_short ? 1 : 0);
                        for (std::size_t i = 0; i < draft.size(); ++i) {
                            ++result.drafted_at[i];
                            result.accepted_at[i] += i < accepted ? 1 : 0;
