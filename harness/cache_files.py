@@ -51,6 +51,7 @@ from harness.tokenizers import load_tokenizer
 from harness.tokens import load_token_file, usable_cores
 
 DEFAULT_MEMORY = "1GB"
+FROZEN_FORMATS = ("frozen", "paired")  # by content; neither keeps a list of its n-grams
 
 
 @dataclass(frozen=True)
@@ -159,7 +160,7 @@ def inspect_cache(
     kind = static_format_of(path)
     facts: dict[str, Any] = {}
     with native_errors():
-        if kind == "frozen":
+        if kind in FROZEN_FORMATS:
             frozen = native.builder().check_frozen(str(path))
             size = int(frozen["vocabulary_size"])
             if vocabulary is None and size:
@@ -199,7 +200,7 @@ def _as_native(stage: str, progress: ProgressCallback | None) -> Callable[[str, 
 def _listed(path: Path, progress: ProgressCallback | None, wanted: Vocabulary | None) -> CacheInfo:
     """A checked cache that can be written in llama.cpp's format."""
     info = inspect_cache(path, progress)
-    if info.format == "frozen":
+    if info.format in FROZEN_FORMATS:
         raise InputError(
             path, "is frozen and keeps no list of its n-grams", "give the .bin it was frozen from"
         )

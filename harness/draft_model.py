@@ -24,6 +24,7 @@ import numpy as np
 import numpy.typing as npt
 
 from harness import native
+from harness.cache import static_statistics
 from harness.errors import InputError
 from harness.generation import draft_room
 from harness.manifests import load_manifest, manifest_path, open_regular, write_atomic
@@ -41,6 +42,14 @@ else:
 TokenArray = npt.NDArray[np.int32]
 # source ("context", "dynamic", "static") -> n-gram length -> (least total, least percent)
 Thresholds = Mapping[str, Mapping[int, tuple[int, int]]]
+
+# Draft whatever is known: more tokens are accepted per call, and far more are drafted in vain. Worth it where
+# verifying a few more tokens costs next to nothing, as on a GPU.
+EAGER: Thresholds = {
+    "context": dict.fromkeys((1, 2, 3, 4), (1, 0)),
+    "dynamic": dict.fromkeys((1, 2, 3, 4), (1, 0)),
+    "static": {2: (1, 0)},
+}
 
 DEFAULT_VARIANT = "summary_index"
 DEFAULT_N_DRAFT = 3
@@ -66,9 +75,10 @@ class LadderDraft(Base):
     `static`: a static cache in llama.cpp's or the variant's own format, built with the model's tokenizer.
     `n_draft`: most tokens of a draft. `model`: a `llama_cpp.Llama` (its context and vocabulary are taken
     over) or the path of a GGUF file (its tokenizer is checked); `n_ctx` and `vocab_size` say the same by
-    hand. `thresholds` replaces the rule's gates, for example {"context": {1: (3, 80)}}; drafting then runs
-    on the tunable drafter instead of a variant. `max_history_tokens` bounds the dynamic cache: beyond it the
-    older half is forgotten. Raises InputError for a cache of another or a larger vocabulary.
+    hand. `thresholds` replaces the rule's gates, for example {"context": {1: (3, 80)}} or EAGER; drafting
+    then runs on the tunable drafter, which loads llama.cpp's or the frozen format, instead of a variant.
+    `max_history_tokens` bounds the dynamic cache: beyond it the older half is forgotten. Raises InputError
+    for a cache of another or a larger vocabulary.
     """
 
     def __init__(
@@ -277,12 +287,23 @@ def load_static(drafter: Any, static: Path, vocabulary: Vocabulary) -> None:
     check_tokenizer(static, vocabulary)
     try:
         drafter.load(str(static))
-        limit = drafter.token_limit()
-        if limit is None and vocabulary.size is not None:
-            limit = native.builder().statistics(str(static))["token_limit"]
     except ValueError as error:
         raise native.input_error(error) from error
-    if limit is not None and vocabulary.size is not None and limit > vocabulary.size:
+    limit = drafter.token_limit()
+    if limit is None:
+        check_largest_token(static, vocabulary)
+    else:
+        _check_limit(static, limit, vocabulary)
+
+
+def check_largest_token(static: Path, vocabulary: Vocabulary) -> None:
+    """Read a static file whole and refuse tokens that the vocabulary does not have (InputError)."""
+    if vocabulary.size is not None:
+        _check_limit(static, static_statistics(static)["token_limit"], vocabulary)
+
+
+def _check_limit(static: Path, limit: int, vocabulary: Vocabulary) -> None:
+    if vocabulary.size is not None and limit > vocabulary.size:
         raise InputError(
             static,
             f"holds tokens up to {limit - 1}, the model's vocabulary has {vocabulary.size}",

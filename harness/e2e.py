@@ -30,7 +30,14 @@ from harness.cache import SUFFIXES, build_static_cache, static_format_of
 from harness.config import fill_in
 from harness.corpus import build_corpus, resolve_source
 from harness.cost import BATCHES, Advice, CostCurve, CostPoint, advise, measure_costs
-from harness.draft_model import DEFAULT_VARIANT, LadderDraft, load_static
+from harness.draft_model import (
+    DEFAULT_VARIANT,
+    EAGER,
+    LadderDraft,
+    check_largest_token,
+    check_tokenizer,
+    load_static,
+)
 from harness.drafter_comparison import follow_answers
 from harness.e2e_records import INDEX_NAME, NO_DRAFTING, SCHEMA, E2eConfig, Store, model_path, write_json
 from harness.errors import InputError
@@ -78,6 +85,7 @@ class Inputs:
 def prepare_static(
     config: E2eConfig,
     tokenizer: Callable[[], Tokenizer],
+    vocabulary: Vocabulary,
     variants: Sequence[Variant],
     cache: Path,
     text_dir: Path | None,
@@ -89,6 +97,8 @@ def prepare_static(
         path = Path(fill_in_text(config.static, "static", text_dir)).expanduser()
         if static_format_of(path) != "llama":
             raise InputError(path, "is not in llama.cpp's format", "name the .bin it was made from")
+        check_tokenizer(path, vocabulary)
+        check_largest_token(path, vocabulary)
         files = {"llama": StaticFile(path, sha256_file(path), "llama", None)}
         known = load_manifest(path).facts if manifest_path(path).is_file() else {}
         corpus: dict[str, Any] = {"label": path.name, "kind": "unknown", "bytes": None, "facts": known}
@@ -123,10 +133,17 @@ def prepare_works(
     """The prompts as tokens, cut where the config says so, and each workload's replayed text."""
     works = []
     for workload in config.workload:
-        prompts, cut_total = [], 0
+        prompts: list[TokenArray] = []
+        cut_total = 0
         for text in read_prompts(workload, text_dir):
             tokens, was_cut = prompt_tokens(model, workload, text, config.max_prompt_tokens)
             cut_total += was_cut
+            if len(tokens) >= config.n_ctx:
+                raise InputError(
+                    f"workload {workload.name}, prompt {len(prompts) + 1}",
+                    f"{len(tokens)} tokens leave no room for an answer in n_ctx ({config.n_ctx})",
+                    "set max_prompt_tokens, or raise n_ctx",
+                )
             prompts.append(tokens)
         if cut_total:
             note(f"{workload.name}: {cut_total} prompts were cut to {config.max_prompt_tokens} tokens")
@@ -300,6 +317,7 @@ class Experiment:
         name = default_variant(self.config)
         variant = next(variant for variant in self.inputs.variants if variant.name == name)
         static = self.inputs.static[variant.static_format]
+        eager = self.inputs.static.get("frozen", self.inputs.static["llama"])
         answers = [(prompt, self._answers[work.workload.name, i]) for i, prompt in enumerate(work.prompts)]
         text = hashlib.sha256()
         for prompt, answer in answers:
@@ -311,6 +329,7 @@ class Experiment:
             "variant": name,
             "module_sha256": variant.module_sha256,
             "static_sha256": static.sha256,
+            "eager_static_sha256": eager.sha256,
             "n_draft": self.config.n_draft,
             "cpu": self.config.cpu,
         }
@@ -322,6 +341,8 @@ class Experiment:
             drafters: dict[str, Any] = {
                 "ladder_static": LadderDraft(static.path, variant=name, n_draft=n_draft),
                 "ladder_bare": LadderDraft(variant=name, n_draft=n_draft),
+                "ladder_eager": LadderDraft(eager.path, thresholds=EAGER, n_draft=n_draft),
+                "ladder_eager_bare": LadderDraft(thresholds=EAGER, n_draft=n_draft),
                 "llama_prompt_lookup": lookup(num_pred_tokens=n_draft),
             }
             return {key: asdict(follow_answers(drafter, answers)) for key, drafter in drafters.items()}
@@ -485,10 +506,10 @@ def _opened(
     path = model_path(config.model, options.text_dir)
     found = [find(name) for name in variants]
     vocabulary = read_vocabulary(path)
-    tokenizer = partial(model_tokenizer, path)
-    files, corpus = prepare_static(config, tokenizer, found, cache, options.text_dir, note)
-    inputs = Inputs(path, sha256_file(path), vocabulary, files, corpus, found)
     with Model(path, n_ctx=config.n_ctx, n_batch=config.n_batch, threads=config.threads) as model:
+        tokenizer = partial(model_tokenizer, path)
+        files, corpus = prepare_static(config, tokenizer, vocabulary, found, cache, options.text_dir, note)
+        inputs = Inputs(path, sha256_file(path), vocabulary, files, corpus, found)
         inputs.works = prepare_works(config, model, cache, options.text_dir, note)
         yield inputs, model
 

@@ -128,9 +128,9 @@ def _acceptance(axes: Axes, ledgers: Ledgers) -> None:
     axes.set_xticks(range(len(workloads)), workloads)
     axes.set_ylabel("accepted, % of drafted tokens")
     handles = [
-        Line2D([], [], color=_REAL, linewidth=6, label="the model's, in these answers"),
-        Line2D([], [], color=_REPLAYED, linewidth=6, label="replayed on the workload's own text"),
-        Line2D([], [], color=_EVEN, linestyle="--", label=f"break-even of a full draft of {n_draft}"),
+        Line2D([], [], color=_REAL, linewidth=6, label="real: these answers"),
+        Line2D([], [], color=_REPLAYED, linewidth=6, label="replayed: the workload's text"),
+        Line2D([], [], color=_EVEN, linestyle="--", label=f"break-even, draft of {n_draft}"),
     ]
     axes.legend(
         handles=handles, frameon=False, fontsize=8, loc="upper center", bbox_to_anchor=(0.5, -0.07), ncol=3,

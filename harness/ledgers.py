@@ -273,6 +273,8 @@ def _cache_rows(
 DRAFTERS = {
     "ladder_static": "LadderDraft with the static cache",
     "ladder_bare": "LadderDraft without one",
+    "ladder_eager": "LadderDraft, eager, with the static cache",
+    "ladder_eager_bare": "LadderDraft, eager, without one",
     "llama_prompt_lookup": "LlamaPromptLookupDecoding",
 }
 

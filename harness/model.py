@@ -33,15 +33,15 @@ FloatArray = npt.NDArray[np.float32]
 
 INSTALL = "run `make model`, or pip install 'draft-ladder[model]' (it compiles llama.cpp: 7 to 15 minutes)"
 GGUF_MAGIC = b"GGUF"
-_ERROR_LEVEL = 3  # of llama.cpp's log
+_ERROR_LEVEL = 4  # of llama.cpp's log
 
 
 class _Library:
-    """llama_cpp, imported once, with its log turned into "the last error it reported"."""
+    """llama_cpp, imported once, with its log turned into "the first error it reported"."""
 
     _module: ModuleType | None = None
     _callback: Any = None
-    last_error = ""
+    first_error = ""  # since it was last emptied: what follows a first error is mostly its echo
 
     @classmethod
     def get(cls) -> Any:
@@ -54,8 +54,8 @@ class _Library:
                 ) from error
 
             def keep_errors(level: int, text: bytes, data: Any) -> None:
-                if level == _ERROR_LEVEL and text.strip():
-                    cls.last_error = " ".join(text.decode(errors="replace").split())
+                if level == _ERROR_LEVEL and text.strip() and not cls.first_error:
+                    cls.first_error = " ".join(text.decode(errors="replace").split())
 
             cls._callback = llama_cpp.llama_log_callback(keep_errors)  # the library keeps only a pointer
             llama_cpp.llama_log_set(cls._callback, ctypes.c_void_p(0))
@@ -105,10 +105,10 @@ def _load(path: Path, *, vocab_only: bool) -> Any:
     parameters.vocab_only = vocab_only
     parameters.n_gpu_layers = 0
     parameters.use_extra_bufts = False
-    _Library.last_error = ""
+    _Library.first_error = ""
     model = library.llama_model_load_from_file(str(path).encode(), parameters)
     if not model:
-        reason = _Library.last_error or "no reason given"
+        reason = _Library.first_error or "no reason given"
         raise InputError(path, f"cannot be loaded by llama.cpp ({reason})", "fetch the file again")
     return model
 
@@ -252,7 +252,7 @@ class Model:
         self._context = library.llama_init_from_model(self._model, parameters)
         if not self._context:
             raise InputError(
-                self.path, f"no context of {n_ctx} tokens ({_Library.last_error})", "lower n_ctx"
+                self.path, f"no context of {n_ctx} tokens ({_Library.first_error})", "lower n_ctx"
             )
         self._memory = library.llama_get_memory(self._context)
         self._vocabulary = library.llama_model_get_vocab(self._model)
@@ -377,10 +377,11 @@ class Model:
         self._wanted[:count] = every
         self._wanted[count - 1] = 1
         self._batch.n_tokens = count
+        _Library.first_error = ""
         code = _Library.get().llama_decode(self._context, self._batch)
         if code != 0:
             raise InputError(
-                self.path, f"decoding {count} tokens failed ({code}: {_Library.last_error})", "lower n_ctx"
+                self.path, f"decoding {count} tokens failed ({code}: {_Library.first_error})", "lower n_ctx"
             )
         self.n_past += count
 

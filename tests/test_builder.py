@@ -228,7 +228,7 @@ def test_missing_parts_are_made_again_with_equal_bytes(tmp_path: Path) -> None:
         assert again.sha256s == first.sha256s
     first.paths["llama"].write_bytes(b"short")
     assert build_static_cache(tokens, tmp_path).sha256s["llama"] == first.sha256s["llama"]
-    assert static_format_of(first.paths["paired"]) == "frozen"
+    assert static_format_of(first.paths["paired"]) == "paired"
     assert static_statistics(first.paths["llama"])["n_bigrams"] == first.stats["n_bigrams"]
     assert static_statistics(first.paths["frozen"])["largest"] is None
 

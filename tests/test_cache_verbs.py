@@ -240,12 +240,17 @@ def test_verify_finds_what_does_not_belong(tmp_path: Path) -> None:
         verify_cache(path)
 
 
-def test_a_frozen_cache_cannot_be_exported(tmp_path: Path) -> None:
+@pytest.mark.parametrize("kind", ["frozen", "paired"])
+def test_a_frozen_cache_is_checked_but_cannot_be_exported(tmp_path: Path, kind: str) -> None:
     tokens = tmp_path / "t.tok"
     write_tokens(tokens, range(100))
-    frozen = build_static_cache(tokens, tmp_path, formats=["frozen"]).paths["frozen"]
+    frozen = build_static_cache(tokens, tmp_path, formats=[kind]).paths[kind]
+    info = verify_cache(frozen, tokens=tokens)
+    assert (info.format, info.n_bigrams, info.token_limit, info.content) == (kind, 98, 100, None)
     with pytest.raises(InputError, match=r"is frozen and keeps no list .*; give the \.bin"):
         export_cache(frozen, tmp_path / "out.bin")
+    with pytest.raises(InputError, match="keeps no list"):
+        verify_cache(frozen, same_as=frozen)
     with pytest.raises(InputError, match="give at least two"):
         merge_caches([frozen], tmp_path / "out.bin")
 

@@ -12,7 +12,7 @@ import pytest
 from specification import count_static, write_static
 
 from harness import native
-from harness.draft_model import LadderDraft, check_tokenizer, common_prefix
+from harness.draft_model import EAGER, LadderDraft, check_tokenizer, common_prefix
 from harness.errors import InputError
 from harness.generation import draft_room
 from harness.manifests import Manifest, sha256_file, write_manifest
@@ -302,6 +302,9 @@ def test_thresholds_replace_the_gates() -> None:
         n_draft=2, thresholds={"context": {n: (3, 90) for n in (1, 2, 3, 4)}, "static": {2: (5, 60)}}
     )
     assert strict(ids).tolist() == []
+    once = np.array([9, 1, 8, 1], dtype=np.int32)
+    assert LadderDraft(n_draft=1)(once).tolist() == []
+    assert LadderDraft(n_draft=1, thresholds=EAGER)(once).tolist() == [8]
 
 
 @pytest.mark.parametrize(

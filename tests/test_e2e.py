@@ -23,7 +23,7 @@ from harness.drafter_comparison import follow_answers
 from harness.e2e_records import E2eRecord, Store, key_of, load_config, model_path, read_record, write_json
 from harness.errors import InputError, LadderError
 from harness.generation import PHASES, generate
-from harness.ledgers import load_ledgers, to_csv, write_ledgers
+from harness.ledgers import DRAFTERS, load_ledgers, to_csv, write_ledgers
 from harness.model import Vocabulary, VocabularyTokenizer, is_available, model_tokenizer, read_vocabulary
 from harness.variants import discover, find
 from harness.workloads import Workload, read_prompts, reference_text
@@ -346,7 +346,7 @@ def results(tmp_path: Path) -> Path:
             lambda p=place: replayed(1000.0 / 10**p, 1.0 / 10**p),
         )
     compared = {"calls": 10, "hit_calls": 4, "drafted": 12, "accepted": 6, "call_ns_total": 50_000}
-    drafters = dict.fromkeys(("ladder_static", "ladder_bare", "llama_prompt_lookup"), compared)
+    drafters = dict.fromkeys(DRAFTERS, compared)
     store.measure("drafters", {"workload": "w"}, lambda: drafters)
     plain = generate(TableModel(), PROMPT, 50)
     for name in ["none", *names]:

@@ -284,6 +284,19 @@ def test_empty_missing_and_changing_texts_are_errors(tekken: Tokenizer, tmp_path
     assert not list((tmp_path / "cache" / "tokens").iterdir())
 
 
+def test_a_text_that_grows_while_it_is_tokenised_is_an_error(tekken: Tokenizer, tmp_path: Path) -> None:
+    text = tmp_path / "text"
+    text.write_bytes(b"some words and more\n" * 100_000)
+
+    def grow(state: Progress) -> None:
+        with text.open("ab") as file:
+            file.write(b"later\n")
+
+    with pytest.raises(InputError, match=r"text: changed while it was read; wait until nothing writes to it"):
+        tokenize_file(text, tekken, tmp_path / "cache", jobs=1, progress=grow)
+    assert not list((tmp_path / "cache" / "tokens").iterdir())
+
+
 def test_a_second_run_finds_the_file_and_progress_tells_the_pace(tekken: Tokenizer, tmp_path: Path) -> None:
     text = tmp_path / "text"
     text.write_bytes(b"some words\n" * 100_000)

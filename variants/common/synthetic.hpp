@@ -500,6 +500,8 @@ public:
 private:
     static constexpr int table_bits = 17;
     static constexpr std::size_t table_size = std::size_t{1} << table_bits;
+    static constexpr std::size_t nearest_copy = 24;  // copying from nearer by would run in circles
+    static constexpr std::size_t longest_echo = 4;   // tokens that may equal those so near before
     struct Place {  // of a document; other documents' places are void, so that nothing need be cleared
         std::uint32_t document = 0;
         std::uint32_t position = 0;  // of the token that followed
@@ -531,7 +533,11 @@ private:
     // As the document did before, some token of it, or what the language says.
     [[nodiscard]] std::uint32_t choose() {
         const std::uint64_t coins = random_.next();
-        if (match_ > 0 &&
+        const bool near = match_ > 0 && size_ - source_ < nearest_copy;
+        if (near && match_ >= longest_echo) {  // text does not go round in circles
+            return language_.draw(random_.next());
+        }
+        if (match_ > 0 && !near &&
             (coins >> 32) < language_.copy_threshold(document_[size_ - std::min<std::size_t>(size_, 2)],
                                                      document_[size_ - 1], match_)) {
             return document_[source_];
