@@ -315,7 +315,7 @@ def load_module(name: str) -> Any:
     """The module of a built variant, by name; InputError lists the names there are."""
     from harness import native, variants  # only the command line needs the folders
 
-    return native.load_module(variants.find(name).module, name)
+    return native.load_module(variants.find(name).module, f"harness.variants.{name}")
 
 
 def drafts_of(

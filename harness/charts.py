@@ -406,7 +406,7 @@ def caption(results: Results) -> list[str]:
     return [
         f"{machine.get('cpu_model')}, {machine.get('cpu_logical_total')} cores{memory}, "
         f"{machine.get('system')} {machine.get('kernel')}  ·  {build}  ·  commit {', '.join(commits)}{dirty}",
-        f"corpus: {_clipped(corpora(specs), 100)}  ·  replayed: {_clipped(replayed, 80)}  ·  {tokenizers}"
+        f"corpus: {_clipped(corpora(specs), 100)}  ·  replayed: {_clipped(replayed, 120)}  ·  {tokenizers}"
         f"  ·  {_settings(specs)}  ·  experiment {experiment.get('name')}",
     ]
 

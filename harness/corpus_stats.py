@@ -80,7 +80,7 @@ def corpus_stats(token_file: Path, replay: Path | None = None, static: Path | No
     """Statistics of `token_file`; with `replay`, a token file, also of its replay.
 
     The replay uses the static cache file `static` (llama.cpp's format or frozen), or one counted from
-    `token_file` if None. Memory: 16 bytes a token. Raises InputError for a bad file.
+    `token_file` if None. Memory: some 20 bytes a token. Raises InputError for a bad file.
     """
     tokens = open_tokens(token_file)
     counts, zipf = _frequencies(tokens)

@@ -76,8 +76,14 @@ class Branching(_Parameters):
 class LanguageParameters(_Parameters):
     """All parameters of the generator, in one place.
 
-    Fitted by damped Gauss-Newton, all at once, to the first 5.7 million tokens of WikiText-style Wikipedia
-    text under Tekken and to the replay of WikiText's test split; checked at 5.7, 23 and 124 million tokens.
+    Fitted to WikiText-style Wikipedia text under Tekken and to the replay of WikiText's test split: first all
+    at once by damped Gauss-Newton at 1.4 and 5.7 million tokens, then by trials of `discount`, the scales,
+    `head`, `copy` and `jump` at 23 and 124 million, because growth there had been too fast.
+
+    Where it stays off (real against synthetic, 124 million tokens): bigrams grow as tokens^0.63 against 0.70
+    there; the longest successor list has 24,394 against 19,689 tokens (at 5.7 million 8,102 against 3,450);
+    rare tokens come again within 1000 tokens in 38 % against 24 % of cases. Shares, hit rate and acceptance
+    are within 3.5 percentage points, bigrams and pairs per million tokens within 13 %, at 25, 100 and 541 MB.
 
     `vocabulary`: ids lie below it; Tekken's 2^17. `frequencies`: (rank, occurrences per million tokens),
     straight lines in both logarithms between; the corpus' own, corrected for what the contexts do to them.

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import importlib.machinery
-import importlib.util
-import os
-import sys
 import tomllib
 from functools import cache
 from pathlib import Path
 from typing import Any
 
-import harness
+from harness import native
 
 ROOT = Path(__file__).parents[1]
 ABSENT = (
@@ -26,13 +23,8 @@ class Variant:
     def __init__(self, name: str, path: Path) -> None:
         self.name = name
         self.toml: dict[str, Any] = tomllib.loads((path.parent / "variant.toml").read_text())
-        module_name = f"_proof_{name}"
-        loader = importlib.machinery.ExtensionFileLoader(name, str(path))
-        spec = importlib.util.spec_from_file_location(name, path, loader=loader)
-        assert spec is not None
-        self.module: Any = importlib.util.module_from_spec(spec)
-        loader.exec_module(self.module)
-        sys.modules[module_name] = self.module
+        # Under the harness's own name for it: a file imported under two names registers its types twice.
+        self.module: Any = native.load_module(path, f"harness.variants.{name}")
 
     @property
     def tie_class(self) -> str:
@@ -52,15 +44,9 @@ class Variant:
         return self.name
 
 
-def native_folders() -> list[Path]:
-    if (given := os.environ.get("LADDER_NATIVE")) is not None:
-        return [Path(given)]
-    return [Path(path) for path in harness.__path__] + [ROOT / "build" / "inst" / "harness"]
-
-
 @cache
 def variants() -> tuple[Variant, ...]:
-    for folder in native_folders():
+    for folder in (native.native_root(), ROOT / "build" / "inst" / "harness"):
         found = {
             path.parent.name: path
             for suffix in importlib.machinery.EXTENSION_SUFFIXES

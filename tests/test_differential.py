@@ -119,14 +119,14 @@ def specified_sessions(given_: Example, tie_class: str) -> list[list[int]]:
 
 
 @pytest.mark.parametrize("variant", variants(), ids=str)
-def test_session_and_reset(variant: Variant) -> None:
+def test_sessions_and_forgetting(variant: Variant) -> None:
     rng = random.Random(5)
     tokens = [rng.choice([1, 2, 2, 3, 70, 70_000]) for _ in range(300)]
     given_ = Example(tokens, write_static({(1, 2): {3: 2, 70: 2}, (70, 70): {1: 9}}), 50, 4, 0)
     drafter = variant.drafter(given_.static)
     want = specified_sessions(given_, variant.tie_class)
     assert sessions(drafter, given_) == want
-    drafter.reset()  # a long prompt must leave nothing behind for the next
+    drafter.forget()  # a long prompt must leave nothing behind for the next
     assert sessions(drafter, given_) == want
 
 
