@@ -403,6 +403,16 @@ def _judge_size(claim: Claim, evidence: Evidence) -> Judged:
 # --- words -------------------------------------------------------------------------------------------------
 
 
+def as_short_table(judged: Sequence[Judged]) -> TextTable:
+    """A row per claim, to fit a terminal."""
+
+    def clipped(text: str) -> str:
+        return text if len(text) <= 44 else text[:43] + "…"
+
+    rows = [(one.claim.id, one.verdict, clipped(one.article), clipped(one.ours)) for one in judged]
+    return TextTable(tally(judged), ("claim", "verdict", "article", "ours"), rows)
+
+
 def as_table(judged: Sequence[Judged]) -> TextTable:
     """A row per claim."""
     rows = [(one.claim.id, one.claim.says, one.article, one.ours, one.verdict) for one in judged]

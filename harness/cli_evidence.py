@@ -84,7 +84,7 @@ def claims(
     json_: cli.JsonOption = False,
 ) -> None:
     """Judge every claim of the article by the records of one or more runs."""
-    from harness.claims import as_markdown, as_table, explanations, judge, load_claims, remarks, tally
+    from harness.claims import as_markdown, as_short_table, explanations, judge, load_claims, remarks, tally
     from harness.manifests import write_atomic
     from harness.stats import load_results
     from harness.stats_table import as_text
@@ -102,7 +102,7 @@ def claims(
         text = as_markdown(loaded, judged, found)
     else:
         reasons = "\n".join(f"{name}: {why}" for name, why in explanations(judged) + remarks(judged))
-        text = f"{as_text(as_table(judged))}\n\n{reasons}\n"
+        text = f"{as_text(as_short_table(judged))}\n\n{reasons}\n"
     if out is not None:
         write_atomic(out, text.encode())
     else:
