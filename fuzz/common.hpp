@@ -55,4 +55,27 @@ inline std::vector<std::byte> as_bytes(std::span<const std::uint8_t> bytes) {
     return result;
 }
 
+// Bytes to flip in a file that is made here, read from the input before the file's content.
+class Damage {
+public:
+    explicit Damage(Reader& reader) : flips_(reader.byte() % 8) {
+        for (auto& [offset, bits] : flips_) {
+            offset = reader.word();
+            bits = reader.byte();
+        }
+    }
+    // Half of it goes into the header, which is small and says where everything is.
+    void apply(std::vector<std::byte>& file, std::size_t header_bytes) const {
+        for (const auto& [offset, bits] : flips_) {
+            if (!file.empty()) {
+                const std::size_t range = offset % 2 == 0 ? std::min(header_bytes, file.size()) : file.size();
+                file[offset / 2 % range] ^= std::byte{bits};
+            }
+        }
+    }
+
+private:
+    std::vector<std::pair<std::uint32_t, std::uint8_t>> flips_;
+};
+
 }  // namespace ladder::fuzz

@@ -22,21 +22,10 @@ std::vector<std::byte> file_from(fuzz::Reader& reader, std::uint8_t flags) {
     if ((flags & from_llama) == 0) {
         return fuzz::as_bytes(reader.rest());
     }
-    std::vector<std::pair<std::uint32_t, std::uint8_t>> damage(reader.byte() % 8);
-    for (auto& [offset, flip] : damage) {
-        offset = reader.word();
-        flip = reader.byte();
-    }
+    const fuzz::Damage damage(reader);
     const MapLayout layout = (flags & paired) != 0 ? MapLayout::paired : MapLayout::split;
     std::vector<std::byte> file = freeze_bytes(fuzz::as_bytes(reader.rest()), layout);
-    for (const auto& [offset, flip] : damage) {
-        if (!file.empty()) {
-            // Half of the damage goes into the header, which is small and says where everything is.
-            const std::size_t range =
-                offset % 2 == 0 ? std::min(sizeof(frozen::Header), file.size()) : file.size();
-            file[offset / 2 % range] ^= std::byte{flip};
-        }
-    }
+    damage.apply(file, sizeof(frozen::Header));
     return file;
 }
 

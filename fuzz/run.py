@@ -17,7 +17,7 @@ from seeds import SEEDS, write_seeds
 
 ROOT = Path(__file__).resolve().parents[1]
 BUILD = ROOT / "build" / "fuzz"
-MODULE = re.compile(r"LADDER_VARIANT_MODULE\(\s*(\w+)\s*,\s*([\w:]+)\s*\)")
+MODULE = re.compile(r"LADDER_VARIANT_MODULE\(\s*(\w+)\s*,\s*ladder::alternative<(.+?)>\(", re.DOTALL)
 FLAGS = ["-std=c++20", "-g", "-O2", "-fsanitize=fuzzer,address,undefined", "-fno-sanitize-recover=all"]
 INSTALL = "apt-get install clang-14 libclang-rt-14-dev (or any clang from 14 on, with its libFuzzer)"
 
@@ -36,12 +36,14 @@ def find_clang() -> str | None:
 
 
 def write_variants() -> list[str]:
-    """List every variant's header and class in an include file; return their names."""
+    """List every variant's header and first alternative in an include file; return their names."""
     found = [MODULE.search(file.read_text()) for file in sorted((ROOT / "variants").glob("*/module.cpp"))]
-    pairs = [(match[1], match[2]) for match in found if match]
+    pairs = [(match[1], " ".join(match[2].split())) for match in found if match]
     includes = "".join(f'#include "{name}/drafter.hpp"\n' for name, _ in pairs)
-    rows = " ".join(f"LADDER_VARIANT({name}, {type_})" for name, type_ in pairs)
-    (BUILD / "variants.inc").write_text(f"{includes}#define LADDER_VARIANTS {rows}\n")
+    # An alias each: a type with a comma in it cannot be a macro's argument.
+    aliases = "".join(f"using fuzzed_{name} = {type_};\n" for name, type_ in pairs)
+    rows = " ".join(f"LADDER_VARIANT({name}, fuzzed_{name})" for name, _ in pairs)
+    (BUILD / "variants.inc").write_text(f"{includes}{aliases}#define LADDER_VARIANTS {rows}\n")
     return [name for name, _ in pairs]
 
 

@@ -56,7 +56,12 @@ def replay_seeds(rng: random.Random) -> list[bytes]:
     return seeds
 
 
-SEEDS = {"llama_loader": llama_seeds, "frozen_loader": frozen_seeds, "replay": replay_seeds}
+SEEDS = {
+    "llama_loader": llama_seeds,
+    "frozen_loader": frozen_seeds,
+    "summary_loader": frozen_seeds,
+    "replay": replay_seeds,
+}
 
 
 def write_seeds(target: str, folder: Path) -> int:

@@ -202,7 +202,9 @@ class GgufTokenizer:
         encoded = iter(self._tokenizer.encode_batch_fast(texts, add_special_tokens=False))
         ids = [next(encoded).ids if isinstance(part, str) else [part] for part in parts]
         joined = np.concatenate([np.empty(0, np.int32), *(np.array(part, dtype=np.int32) for part in ids)])
-        return joined[joined < self.vocab_size]  # without what stands for a byte that is no token
+        # Without what stands for a byte that is no token.
+        kept: npt.NDArray[np.int32] = joined[joined < self.vocab_size]
+        return kept
 
     def encode_text(self, text: str) -> npt.NDArray[np.int32]:
         """Ids of a whole text, BOS and EOS included where the file asks for them."""

@@ -1,20 +1,17 @@
 #include "common/module.hpp"
 #include "segmented_map/drafter.hpp"
 
-namespace {
-
-template <class Hash, std::size_t segment_bytes>
-ladder::Alternative of(const char* hash) {
-    return ladder::alternative<ladder::SegmentedMapDrafter<Hash, segment_bytes>>(
-        {{"hash", hash}, {"segment_bytes", std::to_string(segment_bytes)}});
-}
-
-using ladder::AvalanchingNgramHash;
-using ladder::XorNgramHash;
-
-}  // namespace
-
-LADDER_VARIANT_MODULE(segmented_map, of<AvalanchingNgramHash, 4096>("avalanching"),
-                      of<AvalanchingNgramHash, 1024>("avalanching"),
-                      of<AvalanchingNgramHash, 65536>("avalanching"), of<XorNgramHash, 4096>("xor"),
-                      of<XorNgramHash, 1024>("xor"), of<XorNgramHash, 65536>("xor"))
+LADDER_VARIANT_MODULE(
+    segmented_map,
+    ladder::alternative<ladder::SegmentedMapDrafter<ladder::AvalanchingNgramHash, 4096>>(
+        {{"hash", "avalanching"}, {"segment_bytes", "4096"}}),
+    ladder::alternative<ladder::SegmentedMapDrafter<ladder::AvalanchingNgramHash, 1024>>(
+        {{"hash", "avalanching"}, {"segment_bytes", "1024"}}),
+    ladder::alternative<ladder::SegmentedMapDrafter<ladder::AvalanchingNgramHash, 65536>>(
+        {{"hash", "avalanching"}, {"segment_bytes", "65536"}}),
+    ladder::alternative<ladder::SegmentedMapDrafter<ladder::XorNgramHash, 4096>>({{"hash", "xor"},
+                                                                                  {"segment_bytes", "4096"}}),
+    ladder::alternative<ladder::SegmentedMapDrafter<ladder::XorNgramHash, 1024>>({{"hash", "xor"},
+                                                                                  {"segment_bytes", "1024"}}),
+    ladder::alternative<ladder::SegmentedMapDrafter<ladder::XorNgramHash, 65536>>(
+        {{"hash", "xor"}, {"segment_bytes", "65536"}}))
