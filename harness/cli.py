@@ -249,6 +249,10 @@ def replay(
         raise InputError("--timing", f"{timing!r} is unknown", "use section, chunk or histogram")
     chosen = find(variant)
     options = _axis_options(chosen, axis or [])
+    if static is not None:
+        from harness.cache import check_same_tokenizer
+
+        check_same_tokenizer(static, tokens)
     with tempfile.TemporaryDirectory(prefix="ladder-") as folder:
         static_path, convert_ns = _own_format(chosen, static, Path(folder))
         request = {
@@ -463,7 +467,7 @@ app.add_typer(corpus_app, name="corpus")
 
 @corpus_app.command("cut")
 def corpus(
-    source: Annotated[str, typer.Argument(metavar="SOURCE", help="default, wikitext-103, stdlib or files.")],
+    source: Annotated[str, typer.Argument(metavar="SOURCE", help="default, wikitext-103, stdlib, files or synthetic.")],
     size_mb: Annotated[
         float, typer.Option("--size-mb", help="MB (10^6 bytes) of the source, cut at a line end.")
     ],
