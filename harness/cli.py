@@ -467,7 +467,9 @@ app.add_typer(corpus_app, name="corpus")
 
 @corpus_app.command("cut")
 def corpus(
-    source: Annotated[str, typer.Argument(metavar="SOURCE", help="default, wikitext-103, stdlib, files or synthetic.")],
+    source: Annotated[
+        str, typer.Argument(metavar="SOURCE", help="default, wikitext-103, stdlib, files, synthetic.")
+    ],
     size_mb: Annotated[
         float, typer.Option("--size-mb", help="MB (10^6 bytes) of the source, cut at a line end.")
     ],
@@ -508,7 +510,7 @@ def corpus(
 def tokens(
     text: Annotated[Path, typer.Argument(metavar="TEXT", help="A text file.")],
     tokenizer: Annotated[
-        str, typer.Option("--tokenizer", help="tekken, or the path of a tokenizer.json.")
+        str, typer.Option("--tokenizer", help="tekken, gguf:PATH, or a tokenizer.json.")
     ] = "tekken",
     out: Annotated[
         Path | None, typer.Option("--out", metavar="FILE", help="Copy the token file here.")
