@@ -9,6 +9,9 @@ VARIANT ?=
 SECONDS ?= 60
 PYTEST_ARGS ?=
 
+# The environment brings its own cmake and formatters: nothing else need be installed.
+export PATH := $(CURDIR)/$(BIN):$(PATH)
+
 NATIVE_SOURCES := CMakeLists.txt $(shell find variants -name '*.hpp' -o -name '*.cpp' -o -name 'variant.toml')
 
 .DEFAULT_GOAL := help
@@ -60,7 +63,7 @@ lint: $(STAMP)  ## Formatting, lint and types
 	git ls-files 'variants/*.hpp' 'variants/*.cpp' 'tests/*.cpp' 'tests/*.hpp' 'fuzz/*.cpp' 'fuzz/*.hpp' | xargs $(BIN)/clang-format --dry-run --Werror
 
 sanitize: $(STAMP)  ## The native tests under AddressSanitizer and UndefinedBehaviorSanitizer
-	cmake -S . -B build/sanitize -DCMAKE_BUILD_TYPE=RelWithDebInfo -DLADDER_SANITIZE=ON -DLADDER_NATIVE_TESTS=ON
+	cmake -S . -B build/sanitize -DCMAKE_BUILD_TYPE=Debug -DLADDER_SANITIZE=ON -DLADDER_NATIVE_TESTS=ON
 	cmake --build build/sanitize
 	ctest --test-dir build/sanitize --output-on-failure
 
