@@ -9,7 +9,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
 PROGRAMS = sorted(path.stem for path in (ROOT / "tests" / "native").glob("test_*.cpp"))
-BUILDS = {"plain": [], "sanitized": ["-DLADDER_SANITIZE=ON", "-DCMAKE_BUILD_TYPE=RelWithDebInfo"]}
+BUILDS = {"plain": [], "sanitized": ["-DLADDER_SANITIZE=ON", "-DCMAKE_BUILD_TYPE=Debug"]}
 
 
 def _run(command: list[str], **environment: str) -> str:
