@@ -47,7 +47,7 @@ void make_right(std::vector<std::byte>& file, std::uint8_t flags) {
                                           static_cast<std::size_t>(header.n_successors) * sizeof(Successor)));
     }
     if ((flags & right_header) != 0) {
-        header.header_xxh64 = frozen::header_digest(header);
+        header.header_xxh64 = header_digest(header);
     }
     std::memcpy(file.data(), &header, sizeof header);
 }

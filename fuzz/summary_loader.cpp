@@ -38,7 +38,7 @@ void make_right(std::vector<std::byte>& file, std::uint8_t flags) {
         header.file_bytes = file.size();
     }
     if ((flags & right_header) != 0) {
-        header.header_xxh64 = summary::header_digest(header);
+        header.header_xxh64 = header_digest(header);
     }
     std::memcpy(file.data(), &header, sizeof header);
 }

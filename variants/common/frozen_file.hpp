@@ -20,6 +20,7 @@
 
 #include "common/check.hpp"
 #include "common/const_map.hpp"
+#include "common/file_header.hpp"
 #include "common/file_io.hpp"
 #include "common/llama_cache_file.hpp"
 #include "common/types.hpp"
@@ -53,39 +54,10 @@ struct Header {
 };
 static_assert(sizeof(Header) == 128 && std::is_trivially_copyable_v<Header>);
 
-[[nodiscard]] inline std::uint64_t header_digest(const Header& header) noexcept {
-    return xxh64(std::as_bytes(std::span(&header, 1)).first(offsetof(Header, header_xxh64)));
-}
+inline constexpr FormatWords words{"frozen", "freeze the cache again"};
 
 [[noreturn]] inline void refuse(const std::string& name, std::uint64_t offset, const std::string& problem) {
-    throw InputError(name, offset, problem, "the frozen file is damaged; freeze the cache again");
-}
-
-// The header, with every section inside the `size` bytes of the file.
-[[nodiscard]] inline Header read_header(std::span<const std::byte> bytes, const std::string& name) {
-    if (!starts_with_magic(bytes, frozen_magic)) {
-        throw InputError(name, 0, "is not a frozen static cache", "freeze llama.cpp's file first");
-    }
-    if (bytes.size() < sizeof(Header)) {
-        refuse(name, bytes.size(), "the file ends inside its header");
-    }
-    Header header;
-    std::memcpy(&header, bytes.data(), sizeof header);
-    if (header.version != version) {
-        throw InputError(name, offsetof(Header, version),
-                         "has version " + std::to_string(header.version) + ", this program reads version " +
-                             std::to_string(version),
-                         "freeze the cache again");
-    }
-    if (header.header_xxh64 != header_digest(header)) {
-        refuse(name, offsetof(Header, header_xxh64), "the header's checksum does not match");
-    }
-    if (header.file_bytes != bytes.size()) {
-        refuse(name, std::min<std::uint64_t>(header.file_bytes, bytes.size()),
-               "the header names " + std::to_string(header.file_bytes) + " bytes, the file has " +
-                   std::to_string(bytes.size()));
-    }
-    return header;
+    refuse_damaged(words, name, offset, problem);
 }
 
 inline void check_sections(const Header& header, const std::string& name) {
@@ -194,7 +166,8 @@ private:
         if (buffer_.size() == 0) {
             return;  // an empty file is an empty cache
         }
-        header_ = frozen::read_header(buffer_.bytes(), name_);
+        header_ = read_file_header<frozen::Header>(buffer_.bytes(), name_, frozen_magic, frozen::version,
+                                                   frozen::words);
         frozen::check_sections(header_, name_);
         if (header_.layout != layout) {
             throw InputError(name_, offsetof(frozen::Header, layout),
@@ -269,7 +242,7 @@ public:
         sink_.write(map.bytes());
         header_.file_bytes = sink_.offset();
         header_.successors_xxh64 = digest_.digest();
-        header_.header_xxh64 = frozen::header_digest(header_);
+        header_.header_xxh64 = header_digest(header_);
         sink_.patch(0, std::as_bytes(std::span(&header_, 1)));
     }
 

@@ -8,6 +8,7 @@
 #include <string>
 #include <variant>
 
+#include "common/file_header.hpp"
 #include "common/file_io.hpp"
 #include "common/llama_cache_file.hpp"
 #include "common/mapped_file.hpp"
@@ -16,39 +17,15 @@
 
 namespace ladder::summary {
 
-[[noreturn]] inline void refuse(const std::string& name, std::uint64_t offset, const std::string& problem) {
-    throw InputError(name, offset, problem,
-                     "the summary file is damaged; make it again from llama.cpp's file");
-}
+inline constexpr FormatWords words{"summary", "make it again from llama.cpp's file"};
 
-[[nodiscard]] inline std::uint64_t header_digest(const Header& header) noexcept {
-    return xxh64(std::as_bytes(std::span(&header, 1)).first(offsetof(Header, header_xxh64)));
+[[noreturn]] inline void refuse(const std::string& name, std::uint64_t offset, const std::string& problem) {
+    refuse_damaged(words, name, offset, problem);
 }
 
 // Everything that look-ups rely on; the content itself is verify()'s business.
 [[nodiscard]] inline Header read_header(std::span<const std::byte> bytes, const std::string& name) {
-    if (!starts_with_magic(bytes, summary_magic)) {
-        throw InputError(name, 0, "is not a summary static cache", "make one from llama.cpp's file");
-    }
-    if (bytes.size() < sizeof(Header)) {
-        refuse(name, bytes.size(), "the file ends inside its header");
-    }
-    Header header;
-    std::memcpy(&header, bytes.data(), sizeof header);
-    if (header.version != version) {
-        throw InputError(name, offsetof(Header, version),
-                         "has version " + std::to_string(header.version) + ", this program reads version " +
-                             std::to_string(version),
-                         "make it again from llama.cpp's file");
-    }
-    if (header.header_xxh64 != header_digest(header)) {
-        refuse(name, offsetof(Header, header_xxh64), "the header's checksum does not match");
-    }
-    if (header.file_bytes != bytes.size()) {
-        refuse(name, std::min<std::uint64_t>(header.file_bytes, bytes.size()),
-               "the header names " + std::to_string(header.file_bytes) + " bytes, the file has " +
-                   std::to_string(bytes.size()));
-    }
+    const Header header = read_file_header<Header>(bytes, name, summary_magic, version, words);
     const bool sections_fit =
         header.lines_offset == section_alignment && header.lists_offset % section_alignment == 0 &&
         header.lists_offset <= header.file_bytes && header.n_lines > (1U << displacement_bits) &&
