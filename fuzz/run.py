@@ -1,9 +1,7 @@
-""
-    "Builds and runs every fuzz target: `python fuzz/run.py SECONDS [TARGET ...]`, SECONDS for each target.
+"""Builds and runs every fuzz target: `python fuzz/run.py SECONDS [TARGET ...]`, SECONDS for each target.
 
-    Prints executions,
-    executions per second and the total.Exit code 0 : no finding;
-1 : a finding(its input is kept and named); 2: no usable clang.
+Prints executions, executions per second and the total.
+Exit code 0: no finding; 1: a finding (its input is kept and named); 2: no usable clang.
 """
 
 from __future__ import annotations
@@ -42,7 +40,7 @@ def write_variants() -> list[str]:
     found = [MODULE.search(file.read_text()) for file in sorted((ROOT / "variants").glob("*/module.cpp"))]
     pairs = [(match[1], " ".join(match[2].split())) for match in found if match]
     includes = "".join(f'#include "{name}/drafter.hpp"\n' for name, _ in pairs)
-#An alias each : a type with a comma in it cannot be a macro's argument.
+    # An alias each: a type with a comma in it cannot be a macro's argument.
     aliases = "".join(f"using fuzzed_{name} = {type_};\n" for name, type_ in pairs)
     rows = " ".join(f"LADDER_VARIANT({name}, fuzzed_{name})" for name, _ in pairs)
     (BUILD / "variants.inc").write_text(f"{includes}{aliases}#define LADDER_VARIANTS {rows}\n")

@@ -237,9 +237,12 @@ def load_static(drafter: Any, path: str | None) -> Answer:
 
 
 def memory_floor(module: Any, table_bytes: int) -> Answer | None:
-    """Random reads from a table of the static cache file's size; None without one, or without the memory."""
+    """Random reads from a table of the static cache file's size, after all other figures.
+
+    None without a static cache, without the memory, or where a variant in Python has no such measurement.
+    """
     reads = 200_000
-    if table_bytes == 0:
+    if table_bytes == 0 or not hasattr(module, "memory_floor"):
         return None
     try:
         dependent_ns, independent_ns = module.memory_floor(table_bytes, reads)

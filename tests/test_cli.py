@@ -254,7 +254,7 @@ def test_tokens_and_cache_verbs_make_files_that_replay(tmp_path: Path, texts: Pa
 def test_doctor_reports(tmp_path: Path) -> None:
     done = ladder("doctor", "--json", cwd=tmp_path, HF_HUB_OFFLINE="1")
     findings = strict(done.stdout)
-    assert {"compiler", "modules", "builder", "tokenizer", "hub", "disk", "noise"} == {
+    assert {"compiler", "modules", "builder", "tokenizer", "hub", "disk", "model", "noise"} == {
         row["name"] for row in findings
     }
 

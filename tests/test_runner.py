@@ -334,13 +334,19 @@ def start(folder: Path, names: str, root: Path | None = None, **variables: str) 
 def wait_for_worker(runner: subprocess.Popen[str]) -> psutil.Process:
     """The runner's worker, once it has had the time to load its module and begin."""
     deadline = time.monotonic() + 30
+    first_seen: dict[int, float] = {}  # monotonic: the clock of start times may be set
     while time.monotonic() < deadline:
-        for child in psutil.Process(runner.pid).children():
+        # Not Process.children(): it compares start times, which a clock that is being set can turn around.
+        for child in psutil.process_iter():
             with contextlib.suppress(psutil.Error):
-                if "worker.py" in " ".join(child.cmdline()) and child.create_time() < time.time() - 0.7:
+                if child.ppid() != runner.pid:
+                    continue
+                seen = first_seen.setdefault(child.pid, time.monotonic())
+                if "worker.py" in " ".join(child.cmdline()) and seen < time.monotonic() - 0.7:
                     return child
         time.sleep(0.02)
-    raise AssertionError("no worker was started")
+    runner.kill()
+    raise AssertionError(f"no worker was started: {runner.communicate()}")
 
 
 def ended_after_s(process: psutil.Process) -> float:
