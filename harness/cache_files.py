@@ -9,6 +9,7 @@ from __future__ import annotations
 import enum
 import json
 import shutil
+import struct
 import sys
 import tempfile
 import time
@@ -169,7 +170,7 @@ def inspect_cache(
         elif kind in ("llama", "empty"):
             facts = caches_module().scan(str(path), 0, _as_native("check", progress))
         else:
-            raise InputError(path, f"is a {kind} file", "give the .bin it was made from")
+            facts = _summary_facts(path)
     return CacheInfo(
         path=path,
         format=kind,
@@ -185,6 +186,17 @@ def inspect_cache(
         shares={key: facts.get(key) for key in ("single_share", "at_most_100_share", "largest")},
         vocabulary=vocabulary,
     )
+
+
+def _summary_facts(path: Path) -> dict[str, Any]:
+    """Figures of a summary file's header, once the drafter that reads such files has checked every byte."""
+    drafter = native.variant("summary_index").Drafter()
+    drafter.load(str(path))
+    drafter.verify_static()
+    with path.open("rb") as file:
+        file.seek(64)  # behind magic, version, entry size, file size, vocabulary size and tokenizer digest
+        token_limit, n_bigrams, n_pairs = struct.unpack("<3Q", file.read(24))
+    return {"n_bigrams": n_bigrams, "n_pairs": n_pairs, "token_limit": token_limit}
 
 
 def _as_native(stage: str, progress: ProgressCallback | None) -> Callable[[str, int, int], None] | None:

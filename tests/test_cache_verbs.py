@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from harness import spill
+from harness import native, spill
 from harness.cache import build_static_cache
 from harness.cache_files import (
     Vocabulary,
@@ -303,3 +303,17 @@ print(next((int(line.split()[1]) * 1024 for line in status.splitlines() if line.
     print(f"peak RSS {peak / 1e6:.1f} MB of 150 allowed, merging {total / 1e6:.1f} MB")
     assert total > 150e6
     assert peak <= 150e6
+
+
+def test_a_summary_file_is_verified_to_the_last_byte(tmp_path: Path) -> None:
+    source, target = tmp_path / "a.bin", tmp_path / "a.summary"
+    successors = b"".join(struct.pack("<2i", token, 1 + token) for token in range(5))
+    source.write_bytes(struct.pack("<5i", 7, 8, -1, -1, 5) + successors)
+    native.variant("summary_index").convert_static(str(source), str(target))
+    info = verify_cache(target)
+    assert (info.format, info.n_bigrams, info.n_pairs, info.token_limit) == ("summary", 1, 5, 9)
+    damaged = bytearray(target.read_bytes())
+    damaged[-10] ^= 1
+    target.write_bytes(damaged)
+    with pytest.raises(InputError, match="checksum does not match"):
+        verify_cache(target)
