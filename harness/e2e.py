@@ -43,10 +43,11 @@ from harness.e2e_records import INDEX_NAME, NO_DRAFTING, SCHEMA, E2eConfig, Stor
 from harness.errors import InputError
 from harness.generation import Generation, generate, logits_without_drafting
 from harness.launch import demand
+from harness.locks import folder_lock
 from harness.manifests import cache_dir, load_manifest, manifest_path, sha256_file, write_atomic
 from harness.model import Model, TokenArray, Vocabulary, model_tokenizer, read_vocabulary
 from harness.prepare import converted
-from harness.runner import StaticFile, results_lock
+from harness.runner import StaticFile
 from harness.tokenizers import Tokenizer
 from harness.tokens import tokenize_file
 from harness.variants import Variant, find
@@ -518,7 +519,7 @@ def run_e2e(config: E2eConfig, options: Options, note: Note) -> Path:
     """Run or resume an experiment; its results folder. Raises LadderError."""
     folder = options.results / (options.machine or environment.machine_slug()) / config.name
     for inputs, model in _opened(config, options, config.variants, note):
-        with results_lock(folder):
+        with folder_lock(folder, "runner"):
             experiment = Experiment(config, inputs, model, folder, force=options.force, note=note)
             experiment.run()
             store = experiment.store

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import fcntl
 import itertools
 import json
 import os
 import random
-import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, Protocol
@@ -18,6 +15,7 @@ from harness import environment
 from harness.config import Experiment
 from harness.errors import ExitCode, InputError, RunFailedError
 from harness.launch import run_worker
+from harness.locks import folder_lock
 from harness.manifests import write_atomic
 from harness.records import (
     CorpusLabel,
@@ -33,10 +31,6 @@ from harness.records import (
     write_record,
 )
 from harness.variants import Variant
-
-LOCK_NAME = ".lock"
-# A killed runner's worker holds the lock until it has ended too, which takes far less than this.
-ORPHAN_WAIT_S = 3.0
 
 Timing = Literal["section", "chunk", "histogram"]
 
@@ -208,54 +202,6 @@ def check_axes(axes: dict[str, list[str]], variants: Sequence[Variant]) -> None:
                     )
 
 
-# --- lock --------------------------------------------------------------------------------------------------
-
-
-@contextmanager
-def results_lock(folder: Path) -> Iterator[int]:
-    """Hold the folder for one runner; yields the lock's file descriptor, for the workers to share.
-
-    The kernel frees the lock when its last holder ends, so a dead runner's is simply taken over, but not
-    before its worker is gone too.
-    """
-    folder.mkdir(parents=True, exist_ok=True)
-    path = folder / LOCK_NAME
-    descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
-    try:
-        deadline = time.monotonic() + ORPHAN_WAIT_S
-        while not _try_lock(descriptor):
-            pid = os.pread(descriptor, 32, 0).decode(errors="replace").strip()
-            if _alive(pid) or time.monotonic() > deadline:
-                raise InputError(
-                    path, f"another runner (pid {pid or 'unknown'}) writes here", "wait for it or end it"
-                )
-            time.sleep(0.05)
-        os.ftruncate(descriptor, 0)
-        os.pwrite(descriptor, f"{os.getpid()}\n".encode(), 0)
-        yield descriptor
-        os.ftruncate(descriptor, 0)
-    finally:
-        os.close(descriptor)
-
-
-def _try_lock(descriptor: int) -> bool:
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True
-
-
-def _alive(pid: str) -> bool:
-    try:
-        os.kill(int(pid), 0)
-    except (ValueError, ProcessLookupError):
-        return False
-    except PermissionError:
-        return True
-    return True
-
-
 # --- run ---------------------------------------------------------------------------------------------------
 
 
@@ -273,7 +219,7 @@ def run_experiment(
     Records appear in `folder`/runs one by one; an interrupted experiment loses at most the run in progress.
     """
     runs = folder / "runs"
-    with results_lock(folder) as lock:
+    with folder_lock(folder, "runner") as lock:
         try:
             runs.mkdir(exist_ok=True)
             remove_leftovers(runs)

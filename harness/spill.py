@@ -21,6 +21,7 @@ import psutil
 
 from harness import native
 from harness.errors import InputError
+from harness.locks import LOCK_NAME, folder_lock
 from harness.manifests import (
     Manifest,
     Progress,
@@ -130,13 +131,28 @@ def count_bounded(
 
     The same bytes as the builder in memory writes. Spill files lie in `<target>.spill/` and are removed at
     the end; after a kill the next call counts only the parts that are missing. Returns the builder's figures.
-    Raises InputError for bad tokens (naming the byte), a count beyond int32, a bound too small, or a full
-    disk.
+    Raises InputError for bad tokens (naming the byte), a count beyond int32, a bound too small, a full disk,
+    or another build of the same target that is under way.
     """
+    part_tokens(memory_bytes, vocab_size)  # too small a bound leaves nothing behind
+    folder = target.with_name(target.name + ".spill")
+    with folder_lock(folder, "build"):
+        return _count_in(folder, tokens, tokens_sha256, target, memory_bytes, vocab_size, jobs, progress)
+
+
+def _count_in(
+    folder: Path,
+    tokens: Path,
+    tokens_sha256: str,
+    target: Path,
+    memory_bytes: int,
+    vocab_size: int,
+    jobs: int,
+    progress: ProgressCallback | None,
+) -> dict[str, Any]:
     size = tokens.stat().st_size
     n_tokens = size // TOKEN_BYTES
-    folder = target.with_name(target.name + ".spill")
-    step = _planned_step(folder, tokens_sha256, part_tokens(memory_bytes, vocab_size), vocab_size)
+    step = _planned_step(folder, tokens_sha256, memory_bytes, vocab_size)
     started = time.monotonic_ns()
     parts = _Parts(tokens, tokens_sha256, folder, step, vocab_size, jobs)
     firsts = range(0, max(n_tokens - 2, 1), step)
@@ -163,18 +179,29 @@ def count_bounded(
     }
 
 
-def _planned_step(folder: Path, tokens_sha256: str, fitting: int, vocab_size: int) -> int:
-    """Tokens of a part: those of an interrupted build of the same tokens if they fit the bound."""
+def _planned_step(folder: Path, tokens_sha256: str, memory_bytes: int, vocab_size: int) -> int:
+    """Tokens of a part: those of an interrupted build of the same tokens within no larger a bound.
+
+    Bounds are compared, not parts: the parts that fit differ a little from process to process of one bound.
+    """
     plan = folder / "plan.json"
     try:
         found = json.loads(plan.read_bytes())
         same = found["tokens"] == tokens_sha256 and found["vocab_size"] == vocab_size
-        if same and 0 < found["part_tokens"] <= fitting:
+        if same and 0 < found["memory_bytes"] <= memory_bytes and found["part_tokens"] > 0:
             return int(found["part_tokens"])
     except (OSError, ValueError, KeyError, TypeError):
         pass  # no plan, or not one of ours: begin anew
-    shutil.rmtree(folder, ignore_errors=True)
-    fields = {"tokens": tokens_sha256, "vocab_size": vocab_size, "part_tokens": fitting}
+    for path in folder.iterdir():
+        if path.name != LOCK_NAME:
+            path.unlink()
+    fitting = part_tokens(memory_bytes, vocab_size)
+    fields = {
+        "tokens": tokens_sha256,
+        "vocab_size": vocab_size,
+        "memory_bytes": memory_bytes,
+        "part_tokens": fitting,
+    }
     write_atomic(plan, json.dumps(fields, allow_nan=False).encode())
     return fitting
 

@@ -30,8 +30,9 @@ from harness import environment
 from harness.config import Experiment
 from harness.errors import ExitCode, InputError, RunFailedError
 from harness.launch import run_worker
+from harness.locks import LOCK_NAME, folder_lock
 from harness.records import load_record, load_records
-from harness.runner import LOCK_NAME, Inputs, Job, check_axes, results_lock, run_experiment
+from harness.runner import Inputs, Job, check_axes, run_experiment
 from harness.variants import discover, find
 
 SCRIPT = Path(__file__).with_name("run_small_experiment.py")
@@ -296,8 +297,8 @@ def test_a_record_of_a_newer_version_is_refused(tmp_path: Path, inputs: Inputs) 
 
 
 def test_a_second_runner_is_refused_by_lock_and_pid(tmp_path: Path) -> None:
-    code = "import sys, time; from pathlib import Path; from harness.runner import results_lock\n"
-    code += "with results_lock(Path(sys.argv[1])): print('held', flush=True); time.sleep(60)"
+    code = "import sys, time; from pathlib import Path; from harness.locks import folder_lock\n"
+    code += "with folder_lock(Path(sys.argv[1]), 'runner'): print('held', flush=True); time.sleep(60)"
     with subprocess.Popen(
         [sys.executable, "-c", code, str(tmp_path)], stdout=subprocess.PIPE, text=True
     ) as holder:
@@ -305,18 +306,18 @@ def test_a_second_runner_is_refused_by_lock_and_pid(tmp_path: Path) -> None:
         assert holder.stdout.readline() == "held\n"
         with (
             pytest.raises(InputError, match=rf"\.lock: another runner \(pid {holder.pid}\)"),
-            results_lock(tmp_path),
+            folder_lock(tmp_path, "runner"),
         ):
             pass
         holder.kill()
         holder.wait()
-        with results_lock(tmp_path):  # a dead holder's lock is free
+        with folder_lock(tmp_path, "runner"):  # a dead holder's lock is free
             assert (tmp_path / LOCK_NAME).read_text() == f"{os.getpid()}\n"
 
 
 def test_a_stale_lock_file_is_taken_over(tmp_path: Path) -> None:
     (tmp_path / LOCK_NAME).write_text("4194304\n")
-    with results_lock(tmp_path):
+    with folder_lock(tmp_path, "runner"):
         pass
 
 

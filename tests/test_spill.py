@@ -17,6 +17,7 @@ import pytest
 from harness import native, spill
 from harness.cache import build_static_cache
 from harness.errors import InputError
+from harness.locks import folder_lock
 from harness.manifests import Progress, sha256_file
 from harness.tokens import write_tokens
 
@@ -205,6 +206,27 @@ def test_a_killed_build_goes_on_with_its_spill_files(tmp_path: Path) -> None:
     assert n_parts > n_found >= whole - 1 >= 1
     assert target.read_bytes() == in_memory(path, tmp_path / "a").read_bytes()
     assert not folder.exists()
+
+
+def test_a_second_run_takes_the_parts_of_no_larger_a_bound_only(tmp_path: Path) -> None:
+    plan = spill._planned_step(tmp_path, "t", PLENTY, 100)
+    (tmp_path / "part-000000.bin").touch()
+    for memory in (PLENTY, PLENTY + 10**6):
+        assert spill._planned_step(tmp_path, "t", memory, 100) == plan
+    assert (tmp_path / "part-000000.bin").exists()
+    assert spill._planned_step(tmp_path, "t", PLENTY - 1, 100) <= plan
+    assert not (tmp_path / "part-000000.bin").exists()
+
+
+def test_two_builds_of_one_target_do_not_share_spill_files(tokens: Path, tmp_path: Path) -> None:
+    target = tmp_path / "out.bin"
+    with folder_lock(tmp_path / "out.bin.spill", "build"), pytest.raises(
+        InputError, match=r"out\.bin\.spill/\.lock: another build \(pid \d+\) writes here"
+    ):
+        spill.count_bounded(tokens, sha256_file(tokens), target, PLENTY)
+    assert not target.exists()
+    spill.count_bounded(tokens, sha256_file(tokens), target, PLENTY)
+    assert target.exists() and not (tmp_path / "out.bin.spill").exists()
 
 
 def test_the_nested_map_loop_counts_the_same(tokens: Path, tmp_path: Path) -> None:
