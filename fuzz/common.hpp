@@ -1,15 +1,20 @@
 // What the fuzz targets share: reading decisions from the input, and a trap that the fuzzer reports.
 #pragma once
 
+#include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "common/check.hpp"
+#include "common/file_header.hpp"
 #include "common/types.hpp"
 
 namespace ladder::fuzz {
@@ -77,5 +82,30 @@ public:
 private:
     std::vector<std::pair<std::uint32_t, std::uint8_t>> flips_;
 };
+
+// Bits of a target's first byte: what is made right again in a damaged file.
+enum Repair : std::uint8_t { right_size = 2, right_header = 4 };
+
+// Checksums would keep a fuzzer at the door for ever. `repair_content` may mend what the header says of the
+// rest.
+template <class Header, class RepairContent>
+void make_right(std::vector<std::byte>& file, std::uint8_t flags, const std::array<std::uint8_t, 8>& magic,
+                std::uint32_t version, RepairContent repair_content) {
+    if (file.size() < sizeof(Header)) {
+        return;
+    }
+    Header header;
+    std::memcpy(&header, file.data(), sizeof header);
+    if ((flags & right_size) != 0) {
+        header.magic = magic;
+        header.version = version;
+        header.file_bytes = file.size();
+    }
+    repair_content(header);
+    if ((flags & right_header) != 0) {
+        header.header_xxh64 = header_digest(header);
+    }
+    std::memcpy(file.data(), &header, sizeof header);
+}
 
 }  // namespace ladder::fuzz

@@ -10,13 +10,7 @@ namespace {
 
 using namespace ladder;
 
-enum Flag : std::uint8_t {
-    from_llama = 1,
-    right_size = 2,
-    right_header = 4,
-    paired = 8,
-    right_successors = 16
-};
+enum Flag : std::uint8_t { from_llama = 1, paired = 8, right_successors = 16 };  // beside fuzz::Repair's
 
 std::vector<std::byte> file_from(fuzz::Reader& reader, std::uint8_t flags) {
     if ((flags & from_llama) == 0) {
@@ -30,26 +24,15 @@ std::vector<std::byte> file_from(fuzz::Reader& reader, std::uint8_t flags) {
 }
 
 void make_right(std::vector<std::byte>& file, std::uint8_t flags) {
-    if (file.size() < sizeof(frozen::Header)) {
-        return;
-    }
-    frozen::Header header;
-    std::memcpy(&header, file.data(), sizeof header);
-    if ((flags & right_size) != 0) {
-        header.magic = frozen_magic;
-        header.version = frozen::version;
-        header.file_bytes = file.size();
-    }
-    if ((flags & right_successors) != 0 && header.successors_offset <= file.size() &&
-        header.n_successors <= (file.size() - header.successors_offset) / sizeof(Successor)) {
-        header.successors_xxh64 =
-            xxh64(std::span(file).subspan(static_cast<std::size_t>(header.successors_offset),
-                                          static_cast<std::size_t>(header.n_successors) * sizeof(Successor)));
-    }
-    if ((flags & right_header) != 0) {
-        header.header_xxh64 = header_digest(header);
-    }
-    std::memcpy(file.data(), &header, sizeof header);
+    const auto right_digest = [&](frozen::Header& header) {
+        if ((flags & right_successors) != 0 && header.successors_offset <= file.size() &&
+            header.n_successors <= (file.size() - header.successors_offset) / sizeof(Successor)) {
+            const auto offset = static_cast<std::size_t>(header.successors_offset);
+            const auto size = static_cast<std::size_t>(header.n_successors) * sizeof(Successor);
+            header.successors_xxh64 = xxh64(std::span(file).subspan(offset, size));
+        }
+    };
+    fuzz::make_right<frozen::Header>(file, flags, frozen_magic, frozen::version, right_digest);
 }
 
 template <MapLayout layout>

@@ -10,7 +10,7 @@ namespace {
 
 using namespace ladder;
 
-enum Flag : std::uint8_t { from_llama = 1, right_size = 2, right_header = 4 };
+enum Flag : std::uint8_t { from_llama = 1 };  // beside fuzz::Repair's
 
 std::vector<std::byte> file_from(fuzz::Reader& reader, std::uint8_t flags) {
     if ((flags & from_llama) == 0) {
@@ -24,23 +24,6 @@ std::vector<std::byte> file_from(fuzz::Reader& reader, std::uint8_t flags) {
     std::vector<std::byte> file = sink.take();
     damage.apply(file, sizeof(summary::Header));
     return file;
-}
-
-void make_right(std::vector<std::byte>& file, std::uint8_t flags) {
-    if (file.size() < sizeof(summary::Header)) {
-        return;
-    }
-    summary::Header header;
-    std::memcpy(&header, file.data(), sizeof header);
-    if ((flags & right_size) != 0) {
-        header.magic = summary_magic;
-        header.version = summary::version;
-        header.file_bytes = file.size();
-    }
-    if ((flags & right_header) != 0) {
-        header.header_xxh64 = header_digest(header);
-    }
-    std::memcpy(file.data(), &header, sizeof header);
 }
 
 void use(std::span<const std::byte> file, std::span<const std::uint8_t> input) {
@@ -76,7 +59,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     const std::uint8_t flags = reader.byte();
     try {
         std::vector<std::byte> file = file_from(reader, flags);
-        make_right(file, flags);
+        fuzz::make_right<summary::Header>(file, flags, summary_magic, summary::version,
+                                          [](summary::Header&) {});
         use(file, reader.rest());
     } catch (const InputError&) {
         // Refused by name: what a damaged file is meant to meet.

@@ -24,6 +24,8 @@
 #include "common/file_io.hpp"
 #include "common/frozen_file.hpp"
 #include "common/llama_cache_file.hpp"
+#include "common/python_counts.hpp"
+#include "common/python_progress.hpp"
 #include "common/types.hpp"
 #include "common/xxh64.hpp"
 
@@ -56,32 +58,6 @@ void check_signals() {
     if (PyErr_CheckSignals() != 0) {
         throw nb::python_error();
     }
-}
-
-// Takes the GIL back for a moment: a pending Ctrl-C or an exception of the callback ends the work.
-Progress with_signals(const nb::object& callback) {
-    return [&callback](const char* phase, std::uint64_t done, std::uint64_t total) {
-        check_signals();
-        const nb::gil_scoped_acquire gil;
-        if (!callback.is_none()) {
-            callback(phase, done, total);
-        }
-    };
-}
-
-nb::object share(std::uint64_t part, std::uint64_t whole) {
-    return whole == 0 ? nb::none()
-                      : nb::object(nb::float_(static_cast<double>(part) / static_cast<double>(whole)));
-}
-
-nb::dict describe(const CountReport& report) {
-    nb::dict result;
-    result["n_bigrams"] = report.n_bigrams;
-    result["n_pairs"] = report.n_pairs;
-    result["single_share"] = share(report.n_single, report.n_bigrams);
-    result["at_most_100_share"] = share(report.n_at_most_100, report.n_bigrams);
-    result["largest"] = report.largest;
-    return result;
 }
 
 struct BuildTimes {
@@ -134,14 +110,14 @@ CountReport build_files(const std::string& tokens_path, const std::string& llama
 nb::dict build_static(const std::string& tokens_path, const std::string& llama_out,
                       const std::optional<std::string>& frozen_out, std::uint64_t vocab_size, unsigned jobs,
                       const nb::object& progress, std::uint64_t largest_count) {
-    const CountOptions options{jobs, vocab_size, largest_count, with_signals(progress)};
+    const CountOptions options{jobs, vocab_size, largest_count, python_progress(progress)};
     BuildTimes times;
     CountReport report;
     {
         const nb::gil_scoped_release release;
         report = build_files(tokens_path, llama_out, frozen_out, options, times);
     }
-    nb::dict result = describe(report);
+    nb::dict result = python_counts(report);
     result["n_tokens"] = report.n_tokens;
     result["read_ns"] = times.read_ns;
     result["scan_ns"] = report.scan_ns;
@@ -276,7 +252,7 @@ nb::dict statistics(const std::string& path) {
                 token_limit = std::max(token_limit, std::int64_t{largest} + 1);
             });
         }
-        result = describe(report);
+        result = python_counts(report);
         result["token_limit"] = token_limit;
     }
     result["format"] = format_name(format);

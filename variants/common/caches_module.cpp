@@ -21,6 +21,7 @@
 #include "common/check.hpp"
 #include "common/file_io.hpp"
 #include "common/nested_map_counts.hpp"
+#include "common/python_counts.hpp"
 #include "common/python_progress.hpp"
 #include "common/spill_counts.hpp"
 #include "common/types.hpp"
@@ -30,21 +31,6 @@ namespace nb = nanobind;
 namespace {
 
 using namespace ladder;
-
-nb::object share(std::uint64_t part, std::uint64_t whole) {
-    return whole == 0 ? nb::none()
-                      : nb::object(nb::float_(static_cast<double>(part) / static_cast<double>(whole)));
-}
-
-nb::dict describe(const CountReport& report) {
-    nb::dict result;
-    result["n_bigrams"] = report.n_bigrams;
-    result["n_pairs"] = report.n_pairs;
-    result["single_share"] = share(report.n_single, report.n_bigrams);
-    result["at_most_100_share"] = share(report.n_at_most_100, report.n_bigrams);
-    result["largest"] = report.largest;
-    return result;
-}
 
 std::string hex(std::uint64_t value) {
     std::array<char, 17> text{};
@@ -58,7 +44,7 @@ nb::dict scan(const std::string& path, std::uint64_t vocab_size, const nb::objec
         const nb::gil_scoped_release release;
         found = scan_cache(path, vocab_size, python_progress(progress));
     }
-    nb::dict result = describe(found.counts);
+    nb::dict result = python_counts(found.counts);
     result["content"] = hex(found.digest.high) + hex(found.digest.low);
     result["token_limit"] = found.token_limit;
     result["total_count"] = found.total_count;
@@ -80,7 +66,7 @@ nb::dict count_tokens_part(const std::string& tokens, std::uint64_t first, std::
         options.progress = python_progress(progress);
         report = count_part(tokens, first, n, target, options);
     }
-    nb::dict result = describe(report);
+    nb::dict result = python_counts(report);
     result["scan_ns"] = report.scan_ns;
     result["partition_ns"] = report.partition_ns;
     result["sort_write_ns"] = report.sort_write_ns;
@@ -109,7 +95,7 @@ nb::dict merge(const std::vector<std::string>& sources, const std::string& targe
         }
         merge_ns = watch.lap();
     }
-    nb::dict result = describe(report);
+    nb::dict result = python_counts(report);
     result["merge_ns"] = merge_ns;
     return result;
 }
@@ -219,7 +205,7 @@ nb::dict count_sorted(const std::string& tokens_path, unsigned jobs, std::uint64
             count_bigrams(std::move(part), tokens_path, options, [](Bigram, std::span<const Successor>) {});
         count_ns = watch.lap();
     }
-    nb::dict result = describe(report);
+    nb::dict result = python_counts(report);
     result["n_tokens"] = n_tokens;
     result["count_ns"] = count_ns;
     return result;
