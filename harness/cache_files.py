@@ -22,6 +22,7 @@ from typing import Annotated, Any
 import typer
 
 from harness import native
+from harness.build_bench import command as bench_command
 from harness.cache import (
     COUNTING_RULE,
     KIND,
@@ -460,6 +461,7 @@ app = typer.Typer(
     no_args_is_help=True,
     help="Static caches: build, exchange with llama.cpp, merge, look into.",
 )
+app.command("bench")(bench_command)
 
 
 class Engine(enum.StrEnum):

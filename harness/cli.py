@@ -24,6 +24,7 @@ from rich.table import Table
 from harness import cache_files, e2e_cli, environment, ledgers
 from harness.audit import audit_command
 from harness.config import Experiment, load_experiment
+from harness.corpus_comparison import command as compare_command
 from harness.corpus_stats import stats_command
 from harness.default_verb import CutByDefault
 from harness.errors import ExitCode, InputError, LadderError
@@ -462,6 +463,7 @@ corpus_app = typer.Typer(
     cls=CutByDefault, no_args_is_help=True, help="Corpora: cut one from a source, or look into tokens."
 )
 corpus_app.command("stats")(stats_command)
+corpus_app.command("compare")(compare_command)
 app.add_typer(corpus_app, name="corpus")
 
 

@@ -218,7 +218,7 @@ def table(columns: dict[str, CorpusStats]) -> str:
     """The statistics of several token files side by side, as plain text; '-' for what is not known."""
     rows = [["", *columns]]
     for label, key, form in _ROWS:
-        values = [_lookup(stats, key) for stats in columns.values()]
+        values = [lookup(stats, key) for stats in columns.values()]
         if any(value is not None for value in values):
             rows.append([label, *("-" if value is None else form.format(value) for value in values)])
     widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
@@ -230,7 +230,8 @@ def table(columns: dict[str, CorpusStats]) -> str:
     return "\n".join(line.rstrip() for line in lines)
 
 
-def _lookup(stats: CorpusStats, key: str) -> Any:
+def lookup(stats: CorpusStats, key: str) -> Any:
+    """A figure by its name, `replay.` before those of the replay; None for what is not known."""
     value: Any = stats
     for name in key.split("."):
         value = None if value is None else getattr(value, name)

@@ -220,8 +220,9 @@ def test_a_second_run_takes_the_parts_of_no_larger_a_bound_only(tmp_path: Path) 
 
 def test_two_builds_of_one_target_do_not_share_spill_files(tokens: Path, tmp_path: Path) -> None:
     target = tmp_path / "out.bin"
-    with folder_lock(tmp_path / "out.bin.spill", "build"), pytest.raises(
-        InputError, match=r"out\.bin\.spill/\.lock: another build \(pid \d+\) writes here"
+    with (
+        folder_lock(tmp_path / "out.bin.spill", "build"),
+        pytest.raises(InputError, match=r"out\.bin\.spill/\.lock: another build \(pid \d+\) writes here"),
     ):
         spill.count_bounded(tokens, sha256_file(tokens), target, PLENTY)
     assert not target.exists()

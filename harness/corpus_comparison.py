@@ -1,0 +1,184 @@
+"""Real text beside the synthetic language that stands in for it: `ladder corpus compare`."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import typer
+from rich.console import Console
+
+from harness import environment
+from harness.config import Experiment, load_experiment
+from harness.corpus_stats import CorpusStats, corpus_stats, lookup
+from harness.errors import InputError
+from harness.manifests import cache_dir, write_atomic
+from harness.prepare import Note, Preparation
+from harness.runner import write_json
+from harness.stats_table import TextTable, as_markdown, as_text
+from harness.synthetic import SyntheticConfig, SyntheticSource
+from harness.variants import find
+
+SCHEMA = 1
+RECORD_NAME, PAGE_NAME = "corpora.json", "corpora.md"
+VARIANT = "frozen_precheck"  # whose replay gives hit rate and acceptance
+
+Unit = Literal["points", "percent"]
+LIMITS: dict[Unit, float] = {"points": 5.0, "percent": 20.0}
+
+
+@dataclass(frozen=True)
+class Figure:
+    """One statistic that is judged: a share by the difference in percentage points, a count by the ratio."""
+
+    label: str
+    key: str
+    unit: Unit
+    form: str
+
+
+FIGURES = (
+    Figure("bigrams with one successor", "single_share", "points", "{:.2%}"),
+    Figure("bigrams with at most 100 successors", "at_most_100_share", "points", "{:.2%}"),
+    Figure("distinct bigrams per million tokens", "bigrams_per_million", "percent", "{:,.0f}"),
+    Figure("distinct successors per million tokens", "pairs_per_million", "percent", "{:,.0f}"),
+    Figure("hit rate", "replay.hit_rate", "points", "{:.2%}"),
+    Figure("acceptance", "replay.acceptance", "points", "{:.2%}"),
+)
+
+
+@dataclass(frozen=True)
+class Pair:
+    """Both corpora of one size."""
+
+    size_mb: float
+    real_label: str
+    real: CorpusStats
+    synthetic: CorpusStats
+
+
+def difference(figure: Figure, pair: Pair) -> float | None:
+    """Synthetic minus real in percentage points, or in percent of real; None where either is unknown."""
+    real, synthetic = lookup(pair.real, figure.key), lookup(pair.synthetic, figure.key)
+    if real is None or synthetic is None or (figure.unit == "percent" and not real):
+        return None
+    return 100 * float(synthetic - real) / (1.0 if figure.unit == "points" else real)
+
+
+def compare_corpora(
+    experiment: Experiment, cache: Path, text_dir: Path | None = None, seed: int = 1, note: Note = print
+) -> list[Pair]:
+    """Statistics of the experiment's corpora and of synthetic ones of the same sizes, each with one replay
+    of the text that belongs to it.
+
+    Raises InputError where the experiment's corpus is synthetic itself, and whatever preparing it raises.
+    """
+    if isinstance(experiment.corpus, SyntheticConfig):
+        raise InputError("corpus", "is synthetic", "name a config whose corpus is real text")
+    real = _statistics(Preparation(experiment, cache, text_dir=text_dir, note=note), note)
+    sizes = tuple(size for size, _, _ in real)
+    corpus = SyntheticConfig(source="synthetic", seed=seed)
+    language = experiment.model_copy(update={"corpus": corpus, "sizes_mb": sizes})
+    synthetic = _statistics(Preparation(language, cache, note=note), note)
+    return [
+        Pair(size, label, stats, other)
+        for (size, label, stats), (_, _, other) in zip(real, synthetic, strict=True)
+    ]
+
+
+def _statistics(preparation: Preparation, note: Note) -> list[tuple[float, str, CorpusStats]]:
+    variant = find(VARIANT)
+    found = []
+    for size, corpus, source in preparation.corpora():
+        if isinstance(source, SyntheticSource) and preparation.source is not source:
+            note(f"{size:g} MB: there is no real text of that size")
+            continue
+        tokens = preparation.tokens(corpus.path, corpus.sha256)
+        static = preparation.statics(tokens, [variant])[variant.static_format]
+        replayed = preparation.replayed(source)
+        note(f"{corpus.label}, {size:g} MB: {tokens.n_tokens:,} tokens")
+        found.append((size, corpus.label, corpus_stats(tokens.path, replayed.tokens, static.path)))
+    return found
+
+
+# --- printing ---------------------------------------------------------------------------------------------
+
+
+def table(pairs: Sequence[Pair]) -> TextTable:
+    """Real, synthetic and the difference of each judged figure at each size."""
+    rows = []
+    for figure in FIGURES:
+        for pair in pairs:
+            values = [lookup(stats, figure.key) for stats in (pair.real, pair.synthetic)]
+            shown = ["-" if value is None else figure.form.format(value) for value in values]
+            found = difference(figure, pair)
+            unit = "points" if figure.unit == "points" else "%"
+            by = "-" if found is None else f"{found:+.2f} {unit}"
+            rows.append((figure.label, f"{pair.size_mb:g}", *shown, by, verdict(figure, found)))
+    columns = ("", "MB", "real", "synthetic", "difference", f"limit {LIMITS['points']:g} points / 20 %")
+    return TextTable(pairs[0].real_label if pairs else "", columns, rows)
+
+
+def verdict(figure: Figure, found: float | None) -> str:
+    """Whether a difference keeps its limit."""
+    if found is None:
+        return "unknown"
+    return "within" if abs(found) <= LIMITS[figure.unit] else "OUTSIDE"
+
+
+def page(pairs: Sequence[Pair], seed: int) -> str:
+    """The comparison as Markdown."""
+    sizes = ", ".join(f"{pair.size_mb:g}" for pair in pairs)
+    return "\n".join(
+        [
+            "# Real text beside the synthetic language",
+            "",
+            f"{pairs[0].real_label}, and the synthetic language (seed {seed}) at {sizes} MB; hit rate and",
+            f"acceptance from one replay of `{VARIANT}` (n_ctx 4096, n_draft 3), each of its own text.",
+            "",
+            as_markdown(table(pairs)),
+            "",
+        ]
+    )
+
+
+def command(
+    config: Annotated[Path, typer.Argument(metavar="CONFIG", help="Whose corpus is real text.")],
+    set_: Annotated[
+        list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Override a key of the config.")
+    ] = None,
+    text: Annotated[
+        Path | None, typer.Option("--text", metavar="DIR", help="Value of ${LADDER_TEXT} in the config.")
+    ] = None,
+    seed: Annotated[int, typer.Option("--seed", min=0, help="Of the synthetic language.")] = 1,
+    out: Annotated[
+        Path | None, typer.Option("--out", metavar="FOLDER", help="Write the record and a page there.")
+    ] = None,
+    cache: Annotated[
+        Path | None,
+        typer.Option("--cache-dir", metavar="DIR", help="Default: LADDER_CACHE_DIR or the user's."),
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON for machines.")] = False,
+) -> None:
+    """Set a config's real text beside synthetic text of the same sizes: can the one stand for the other?"""
+    experiment, _ = load_experiment(config, set_ or [])
+    console = Console(stderr=True, highlight=False, soft_wrap=True)
+    pairs = compare_corpora(
+        experiment, cache_dir(cache), text, seed, lambda line: console.print(line, markup=False)
+    )
+    if not pairs:
+        raise InputError(config, "names no size above 0 that its text has", "set sizes_mb")
+    record: dict[str, Any] = {
+        "schema": SCHEMA,
+        "seed": seed,
+        "git": environment.git_state(),
+        "pairs": [asdict(pair) for pair in pairs],
+    }
+    if out is not None:
+        out.mkdir(parents=True, exist_ok=True)
+        write_json(out / RECORD_NAME, record)
+        write_atomic(out / PAGE_NAME, page(pairs, seed).encode())
+    print(json.dumps(record, allow_nan=False) if as_json else as_text(table(pairs)))
