@@ -370,9 +370,11 @@ def build_with_dask(
     workers: int = 2,
     formats: Sequence[str] = ("llama",),
     progress: ProgressCallback | None = None,
+    **division: int,
 ) -> dict[str, Path]:
     """The static cache of the token file at an fsspec address, counted on Dask; under the name, and with the
-    bytes, that the local builder gives it. Returns the paths by format. Raises InputError.
+    bytes, that the local builder gives it. `division`: `part_tokens` and `range_bytes` of count_with_dask().
+    Returns the paths by format. Raises InputError.
     """
     from harness.dask_builder import count_with_dask, describe_tokens
 
@@ -393,6 +395,7 @@ def build_with_dask(
         scheduler=scheduler,
         workers=workers,
         progress=progress,
+        **division,
     )
     with native_errors():
         found = caches_module().scan(str(paths["llama"]))
@@ -536,6 +539,14 @@ def build_verb(
     scheduler: Annotated[
         str | None, typer.Option("--scheduler", metavar="ADDRESS", help="Of a running Dask, tcp://...")
     ] = None,
+    part_tokens: Annotated[
+        int | None,
+        typer.Option("--part-tokens", min=1, help="Dask: counted at a time, 16 bytes each in a worker."),
+    ] = None,
+    range_size: Annotated[
+        str | None,
+        typer.Option("--range", metavar="SIZE", help="Dask: of a range of n-grams before merging."),
+    ] = None,
     out: Annotated[
         Path | None, typer.Option("--out", metavar="FILE", help="Copy the static cache here (one format).")
     ] = None,
@@ -550,6 +561,11 @@ def build_verb(
         raise InputError("--format", f"{unknown[0]!r} is unknown", f"use {', '.join(SUFFIXES)}")
     if scheduler is not None and engine is not Engine.DASK:
         raise InputError("--scheduler", "belongs to Dask", "add --engine dask")
+    division = {} if part_tokens is None else {"part_tokens": part_tokens}
+    if range_size is not None:
+        division["range_bytes"] = parse_memory(range_size, "--range")
+    if division and engine is not Engine.DASK:
+        raise InputError("--part-tokens, --range", "belong to Dask", "add --engine dask")
     if memory is not None and engine is Engine.DASK:
         raise InputError(
             "--memory", "is the local builder's", "bound the workers: dask worker --memory-limit"
@@ -559,7 +575,13 @@ def build_verb(
         if engine is Engine.DASK:
             workers = jobs or usable_cores()
             paths = build_with_dask(
-                tokens, where, scheduler=scheduler, workers=workers, formats=formats, progress=progress
+                tokens,
+                where,
+                scheduler=scheduler,
+                workers=workers,
+                formats=formats,
+                progress=progress,
+                **division,
             )
         else:
             bound = None if memory is None else parse_memory(memory)

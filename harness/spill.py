@@ -51,11 +51,11 @@ _BINARY_UNITS = {"K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
 NativeProgress = Callable[[str, int, int], None]
 
 
-def parse_memory(text: str) -> int:
-    """Bytes of "2GB", "512 MiB" or "1500000". Raises InputError for anything else."""
+def parse_memory(text: str, option: str = "--memory") -> int:
+    """Bytes of "2GB", "512 MiB" or "1500000". Raises InputError naming the option for anything else."""
     match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([KMGT]?)(i?)B?\s*", text, re.IGNORECASE)
     if match is None or (match[3] and not match[2]):
-        raise InputError("--memory", f"{text!r} is no amount of memory", "say for example 2GB or 512MiB")
+        raise InputError(option, f"{text!r} is no amount of memory", "say for example 2GB or 512MiB")
     unit = match[2].upper()
     return int(float(match[1]) * (_BINARY_UNITS if match[3] else _UNITS)[unit])
 

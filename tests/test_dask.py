@@ -117,14 +117,20 @@ def test_a_killed_worker_costs_time_only(tmp_path: Path) -> None:
 def test_the_verb_gives_the_local_builders_file(tmp_path: Path) -> None:
     tokens = tokens_file(tmp_path, 20_000)
     arguments = ["build", f"file://{tokens}", "--engine", "dask", "--jobs", "1", "--json"]
+    arguments += ["--part-tokens", "8000", "--range", "40kB"]
     arguments += ["--cache-dir", str(tmp_path / "dask")]
     result = CliRunner().invoke(app, arguments, catch_exceptions=False)
     path = Path(json.loads(result.stdout)["path"])
     assert path.read_bytes() == local(tokens, tmp_path)
     assert (tmp_path / "static" / path.name).is_file()
     assert load_manifest(path, "static").facts["n_tokens"] == 20_000
-    for wrong in (["--memory", "2GB"], ["--format", "nonsense"]):
+    assert load_manifest(path, "static").facts["n_parts"] == 3
+    assert load_manifest(path, "static").facts["n_ranges"] > 3
+    for wrong in (["--memory", "2GB"], ["--format", "nonsense"], ["--range", "wide"]):
         assert isinstance(CliRunner().invoke(app, [*arguments, *wrong]).exception, InputError)
+    local_one = ["build", str(tokens), "--part-tokens", "8000"]
+    with pytest.raises(InputError, match="--part-tokens, --range: belong to Dask"):
+        CliRunner().invoke(app, local_one, catch_exceptions=False)
 
 
 def test_what_is_wrong_is_named(client: Any, tmp_path: Path) -> None:
