@@ -276,6 +276,7 @@ class Experiment:
                 "n_ctx": config.n_ctx,
                 "n_draft": config.n_draft,
                 "timing": "section",
+                "prefault": True,
                 "options": {},
                 "cpu": config.cpu,
             }

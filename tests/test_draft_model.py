@@ -71,6 +71,28 @@ def fresh_draft(name: str, static: Path | None, ids: Any, n_draft: int, before: 
     return list(drafter.draft(n_draft))
 
 
+def mapped_kib(path: Path) -> dict[str, int]:
+    """Size and Rss of the file's mapping in this process."""
+    _, _, rest = Path("/proc/self/smaps").read_text().partition(f" {path}\n")
+    fields = [line.split() for line in rest.splitlines()[:8]]
+    return {field[0].rstrip(":"): int(field[1]) for field in fields if field[0] in ("Size:", "Rss:")}
+
+
+@pytest.mark.skipif(not Path("/proc/self/smaps").exists(), reason="no /proc here to read mappings from")
+def test_users_do_not_wait_for_pages_of_a_mapped_cache(tmp_path: Path) -> None:
+    tokens = np.random.default_rng(1).integers(0, 3_000, 120_000).tolist()
+    llama, mapped = tmp_path / "a.bin", tmp_path / "a.summary"
+    llama.write_bytes(write_static(count_static(tokens)))
+    native.variant("summary_index").convert_static(str(llama), str(mapped))
+    plain = native_drafter("summary_index", mapped)
+    lazy = mapped_kib(mapped)
+    assert lazy["Rss"] < lazy["Size"] // 2
+    del plain
+    drafter = LadderDraft(mapped, n_draft=3)
+    assert mapped_kib(mapped)["Rss"] == lazy["Size"] > 500
+    assert len(drafter(np.array(tokens[:50], dtype=np.int32))) <= 3
+
+
 @every_variant
 def test_a_growing_sequence_drafts_as_the_variant_does(name: str, static: Path) -> None:
     draft = LadderDraft(static, variant=name, n_draft=4)

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "common/file_io.hpp"
+#include "common/platform.hpp"
 
 namespace ladder {
 
@@ -41,6 +42,17 @@ public:
     }
 
     [[nodiscard]] std::span<const std::byte> bytes() const noexcept { return {address_, size_bytes_}; }
+
+    // Brings every page in now, so that no later read waits for one.
+    void prefault() const noexcept {
+        if (address_ == nullptr || populate_for_reading(address_, size_bytes_)) {
+            return;
+        }
+        constexpr std::size_t smallest_page = 4096;
+        for (std::size_t at = 0; at < size_bytes_; at += smallest_page) {
+            static_cast<void>(*static_cast<const volatile std::byte*>(address_ + at));
+        }
+    }
 
 private:
     void swap(MappedFile& other) noexcept {

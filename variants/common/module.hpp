@@ -82,6 +82,7 @@ public:
     virtual void load(const std::string& path) = 0;
     virtual void load_bytes(const nb::bytes& bytes) = 0;
     virtual nb::object verify_static() = 0;
+    virtual void prefault_static() = 0;
     virtual void append(Token token) = 0;
     virtual void extend(const nb::bytes& tokens) = 0;
     virtual std::vector<Token> draft(int n_draft) = 0;
@@ -185,6 +186,14 @@ public:
             return nb::cast(elapsed.count());
         } else {
             return nb::none();
+        }
+    }
+
+    // For a process that lives on: pages of a mapped file come in now. The others have read theirs.
+    void prefault_static() override {
+        if constexpr (requires(D drafter) { drafter.prefault_static(); }) {
+            const nb::gil_scoped_release unlocked;
+            drafter_.prefault_static();
         }
     }
 
@@ -438,6 +447,7 @@ inline nb::class_<AnySession> define_session(nb::module_& module) {
         .def("load", &AnySession::load, nb::arg("path"))
         .def("load_bytes", &AnySession::load_bytes, nb::arg("data"))
         .def("verify_static", &AnySession::verify_static)
+        .def("prefault_static", &AnySession::prefault_static)
         .def("append", &AnySession::append, nb::arg("token"))
         .def("extend", &AnySession::extend, nb::arg("tokens"))
         .def("draft", &AnySession::draft, nb::arg("n_draft"))

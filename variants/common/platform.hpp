@@ -29,4 +29,14 @@ inline bool advise_huge_pages([[maybe_unused]] void* address, [[maybe_unused]] s
 #endif
 }
 
+// Maps every page of [address, address + bytes), which begins at a page, reading from the file what is not in
+// memory. False where the system has no such call or refuses.
+inline bool populate_for_reading([[maybe_unused]] const void* address, [[maybe_unused]] std::size_t bytes) {
+#if defined(__linux__) && defined(MADV_POPULATE_READ)
+    return madvise(const_cast<void*>(address), bytes, MADV_POPULATE_READ) == 0;
+#else
+    return false;
+#endif
+}
+
 }  // namespace ladder

@@ -235,6 +235,7 @@ public:
         file.commit();
     }
     void verify_static() const { static_.verify(); }
+    void prefault_static() const noexcept { static_.prefault(); }
 
     void draft(std::span<const Token> sequence, int n_draft, DraftBuffer& out) {
         if (sequence.size() < static_ngram || n_draft < 1) {

@@ -226,6 +226,9 @@ public:
         return file;
     }
 
+    // Pages of a mapped file that are touched later would be paid for by the drafts that touch them first.
+    void prefault() const noexcept { mapped_.prefault(); }
+
     [[nodiscard]] bool empty() const noexcept { return lines_ == nullptr; }
     [[nodiscard]] const Header& header() const noexcept { return header_; }
     [[nodiscard]] const Layout& layout() const noexcept { return layout_; }
