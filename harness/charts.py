@@ -5,7 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from itertools import groupby
 from pathlib import Path
+from textwrap import wrap
 from typing import Any
 
 import matplotlib as mpl
@@ -22,6 +24,7 @@ mpl.use("Agg")
 
 SIZE_INCHES = (9.6, 6.0)
 PNG_DPI = 150
+CAPTION_CHARACTERS = 165  # of a line as wide as the picture
 RC: dict[Any, Any] = {
     "svg.hashsalt": "draft-ladder",  # without it every SVG has new ids
     "svg.fonttype": "path",
@@ -219,11 +222,12 @@ def draw(chart: Chart, series: list[Series], results: Results) -> Figure:
     bottom = 0.115 + 0.029 * len(lines)
     axes = figure.add_axes((0.085, bottom, 0.665, 0.86 - bottom))
     place = horizontal_places([size for item in series for size in item.sizes])
-    sizes = sorted({size for item in series for size in item.sizes if size > 0})
+    groups = comparable_sizes(results, {size for item in series for size in item.sizes})
     for index, item in enumerate(series):
-        _draw_series(axes, item, sizes, place, (index - (len(series) - 1) / 2) * 0.012)
+        _draw_series(axes, item, groups, place, (index - (len(series) - 1) / 2) * 0.012)
     _dress_vertical(axes, chart, series, results)
     _dress_horizontal(axes, series, place)
+    _part_texts(axes, groups, results, place)
     _label_directly(figure, axes, chart, series, place)
     figure.text(0.085, 0.955, chart.title, fontsize=13, fontweight="bold", va="center")
     repeats = max(len(found) for item in series for found in item.raw)
@@ -246,15 +250,23 @@ def horizontal_places(sizes: Sequence[float]) -> Callable[[float], float]:
     return lambda size: -0.22 if size <= 0 else (math.log10(size) - positive[0]) / span
 
 
+def comparable_sizes(results: Results, sizes: set[float]) -> list[list[float]]:
+    """Neighbouring sizes that replayed one text: a line from real to synthetic text would say nothing."""
+    replayed = {record.spec.size_mb: record.spec.replay_text.label for record in results.records}
+    return [list(group) for _, group in groupby(sorted(sizes), key=replayed.get)]
+
+
 def _draw_series(
-    axes: Axes, item: Series, sizes: list[float], place: Callable[[float], float], shift: float
+    axes: Axes, item: Series, groups: list[list[float]], place: Callable[[float], float], shift: float
 ) -> None:
     xs = [place(size) + shift for size in item.sizes]
     # A size without a figure leaves a gap in the line: nothing is drawn through what was not measured.
     middles = dict(zip(item.sizes, item.middle, strict=True))
-    line = [middles.get(size, math.nan) for size in sizes]
     style = "--" if item.dashed else "-"
-    axes.plot([place(size) + shift for size in sizes], line, style, color=item.color, lw=1.6, zorder=2)
+    for group in groups:
+        sizes = [size for size in group if size > 0]
+        line = [middles.get(size, math.nan) for size in sizes]
+        axes.plot([place(size) + shift for size in sizes], line, style, color=item.color, lw=1.6, zorder=2)
     below = [middle - low for middle, low in zip(item.middle, item.low, strict=True)]
     above = [high - middle for middle, high in zip(item.middle, item.high, strict=True)]
     axes.errorbar(
@@ -330,6 +342,25 @@ def _dress_horizontal(axes: Axes, series: list[Series], place: Callable[[float],
         axes.axvline(middle, color="#CCCCCC", lw=0.8, ls=(0, (2, 3)), zorder=1)
 
 
+def _part_texts(
+    axes: Axes, groups: list[list[float]], results: Results, place: Callable[[float], float]
+) -> None:
+    """Where several texts were replayed, a line between them and each part's kind at the top."""
+    if len(groups) < 2:
+        return
+    kinds = {record.spec.size_mb: record.spec.corpus.kind for record in results.records}
+    for index, group in enumerate(groups):
+        start, end = place(group[0]), place(group[-1])
+        words = [f"{kinds[size]} text" for size in group if kinds.get(size, "none") != "none"]
+        if words:
+            middle = (start + end) / 2
+            edge = axes.get_xaxis_transform()
+            axes.text(middle, 1.012, words[0], transform=edge, ha="center", fontsize=8, color=_GREY)
+        if index > 0:
+            border = (place(groups[index - 1][-1]) + start) / 2
+            axes.axvline(border, color=_GREY, lw=0.9, ls=(0, (4, 3)), zorder=1)
+
+
 def _label_directly(
     figure: Figure, axes: Axes, chart: Chart, series: list[Series], place: Callable[[float], float]
 ) -> None:
@@ -395,7 +426,7 @@ def darkened(color: str) -> tuple[float, float, float]:
 
 
 def caption(results: Results) -> list[str]:
-    """Machine, build, commit, corpus and settings, two or three lines."""
+    """Machine, build, commit, corpus and settings, in lines as wide as a picture."""
     machine, experiment = results.machine, results.experiment
     specs = [record.spec for record in results.records]
     replayed = ", ".join(dict.fromkeys(spec.replay_text.label for spec in _by_size(specs)))
@@ -412,12 +443,13 @@ def caption(results: Results) -> list[str]:
     ram = machine.get("ram_bytes")
     memory = f", {ram / 1e9:.0f} GB" if isinstance(ram, int) else ""
     tokenizers = ", ".join(dict.fromkeys(spec.tokenizer.name for spec in _by_size(specs)))
-    return [
+    lines = [
         f"{machine.get('cpu_model')}, {machine.get('cpu_logical_total')} cores{memory}, "
         f"{machine.get('system')} {machine.get('kernel')}  ·  {build}  ·  commit {', '.join(commits)}{dirty}",
         f"corpus: {_clipped(corpora(specs), 100)}  ·  replayed: {_clipped(replayed, 120)}  ·  {tokenizers}"
         f"  ·  {_settings(specs)}  ·  experiment {experiment.get('name')}",
     ]
+    return [part for line in lines for part in wrap(line, CAPTION_CHARACTERS)]
 
 
 def corpora(specs: Sequence[RunSpec]) -> str:

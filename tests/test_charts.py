@@ -14,12 +14,14 @@ from harness.charts import (
     absences,
     caption,
     collect,
+    comparable_sizes,
+    draw,
     figure_text,
     horizontal_places,
     spread,
     write_charts,
 )
-from harness.records import Failure
+from harness.records import CorpusLabel, Failure, TextLabel
 from harness.stats import load_results, run_rows
 
 LATENCY = {
@@ -104,6 +106,22 @@ def test_an_unfinished_or_empty_experiment_can_be_drawn(tmp_path: Path) -> None:
     written = write_charts(results, tmp_path / "plots")
     assert {path.stem for path in written} == {"peak_rss"}
     assert absences(results) == ["unfinished: 1 runs are still to be made"]
+
+
+def test_no_line_leads_from_one_replayed_text_to_another(tmp_path: Path) -> None:
+    made = CorpusLabel(label="synthetic (seed 1)", kind="synthetic", source="synthetic", sha256="a" * 64)
+    other = {"corpus": made, "replay_text": TextLabel(label="synthetic, replayed", sha256="b" * 64)}
+    records = [
+        make_record(make_spec("copying_map", size, **(other if size > 25 else {})), make_measured(9.0 + size))
+        for size in (0, 10, 25, 50, 541)
+    ]
+    results = load_results(write_results(tmp_path / "machine" / "mixed", records))
+    assert comparable_sizes(results, {0, 10, 25, 50, 541}) == [[0, 10, 25], [50, 541]]
+    chart = CHARTS[0]
+    figure = draw(chart, collect(chart, run_rows(results.records), results.variants), results)
+    lines = [line.get_xdata() for line in figure.axes[0].lines if line.get_linewidth() == 1.6]
+    assert [len(xs) for xs in lines] == [2, 2]
+    assert {text.get_text() for text in figure.axes[0].texts} >= {"real text", "synthetic text"}
 
 
 def test_0_mb_has_its_own_place() -> None:
