@@ -9,7 +9,6 @@ from __future__ import annotations
 import enum
 import json
 import shutil
-import struct
 import sys
 import tempfile
 import time
@@ -190,14 +189,11 @@ def inspect_cache(
 
 
 def _summary_facts(path: Path) -> dict[str, Any]:
-    """Figures of a summary file's header, once the drafter that reads such files has checked every byte."""
+    """Figures of a summary file, once the drafter that reads such files has checked every byte."""
     drafter = native.variant("summary_index").Drafter()
     drafter.load(str(path))
     drafter.verify_static()
-    with path.open("rb") as file:
-        file.seek(64)  # behind magic, version, entry size, file size, vocabulary size and tokenizer digest
-        token_limit, n_bigrams, n_pairs = struct.unpack("<3Q", file.read(24))
-    return {"n_bigrams": n_bigrams, "n_pairs": n_pairs, "token_limit": token_limit}
+    return {**drafter.static_figures(), "token_limit": drafter.token_limit()}
 
 
 def _as_native(stage: str, progress: ProgressCallback | None) -> Callable[[str, int, int], None] | None:

@@ -12,6 +12,12 @@
 
 namespace ladder {
 
+// What a static file says of itself.
+struct StaticFigures {
+    std::uint64_t n_bigrams;
+    std::uint64_t n_successors;
+};
+
 // How equal scores are decided; variants of one class must draft identically.
 enum class TieClass : std::uint8_t {
     iteration,  // first maximum in iteration order of a std::unordered_map

@@ -83,6 +83,7 @@ public:
     virtual void load_bytes(const nb::bytes& bytes) = 0;
     virtual nb::object verify_static() = 0;
     virtual void prefault_static() = 0;
+    virtual nb::object static_figures() const = 0;
     virtual void append(Token token) = 0;
     virtual void extend(const nb::bytes& tokens) = 0;
     virtual std::vector<Token> draft(int n_draft) = 0;
@@ -184,6 +185,19 @@ public:
             }
             const std::chrono::duration<double, std::nano> elapsed = std::chrono::steady_clock::now() - start;
             return nb::cast(elapsed.count());
+        } else {
+            return nb::none();
+        }
+    }
+
+    // Null where the format does not say.
+    nb::object static_figures() const override {
+        if constexpr (requires(const D drafter) { drafter.static_figures(); }) {
+            const StaticFigures figures = drafter_.static_figures();
+            nb::dict result;
+            result["n_bigrams"] = figures.n_bigrams;
+            result["n_pairs"] = figures.n_successors;
+            return result;
         } else {
             return nb::none();
         }
@@ -448,6 +462,7 @@ inline nb::class_<AnySession> define_session(nb::module_& module) {
         .def("load_bytes", &AnySession::load_bytes, nb::arg("data"))
         .def("verify_static", &AnySession::verify_static)
         .def("prefault_static", &AnySession::prefault_static)
+        .def("static_figures", &AnySession::static_figures)
         .def("append", &AnySession::append, nb::arg("token"))
         .def("extend", &AnySession::extend, nb::arg("tokens"))
         .def("draft", &AnySession::draft, nb::arg("n_draft"))

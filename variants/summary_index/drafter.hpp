@@ -235,6 +235,9 @@ public:
         file.commit();
     }
     void verify_static() const { static_.verify(); }
+    [[nodiscard]] StaticFigures static_figures() const noexcept {
+        return {static_.header().n_bigrams, static_.header().n_successors};
+    }
     void prefault_static() const noexcept { static_.prefault(); }
 
     void draft(std::span<const Token> sequence, int n_draft, DraftBuffer& out) {
