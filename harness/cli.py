@@ -195,6 +195,9 @@ def run_line(record: RunRecord) -> str:
     }
     latency = values.get("draft_latency_us", values.get("draft_latency_chunk_us"))
     parts = ["nothing drafted" if latency is None else f"{latency:.3g} µs per drafted token"]
+    if record.spec.timing == "histogram":
+        median, tail = values["draft_call_p50_us"], values["draft_call_p99_us"]
+        parts = ["no draft call" if tail is None else f"draft calls p50 {median:.3g}, p99 {tail:.3g} µs"]
     if values["load_time_s"] is not None:
         parts.append(f"load {values['load_time_s']:.3g} s")
     if values["peak_rss_mb"] is not None:

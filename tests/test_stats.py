@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from sample_records import make_measured, make_record, make_spec, write_results
 
+from harness.cli import run_line
 from harness.errors import InputError
 from harness.records import Failure
 from harness.stats import (
@@ -135,3 +136,12 @@ def test_a_folder_of_a_newer_version_is_refused(tmp_path: Path) -> None:
         load_results(folder)
     with pytest.raises(InputError, match="no such file"):
         load_results(tmp_path / "nowhere")
+
+
+def test_a_line_of_progress_names_what_its_pass_measured() -> None:
+    spec = make_spec("frozen", 25)
+    assert "2 µs per drafted token" in run_line(make_record(spec, make_measured(2.0)))
+    tail = make_spec("frozen", 25, timing="histogram")
+    measured = make_measured(2.0) | {"histogram": [[1_000, 99], [8_000, 1]]}
+    assert "draft calls p50 1, p99 1 µs" in run_line(make_record(tail, measured))
+    assert "no draft call" in run_line(make_record(tail, measured | {"histogram": []}))
