@@ -128,6 +128,8 @@ def test_the_verb_gives_the_local_builders_file(tmp_path: Path) -> None:
     assert load_manifest(path, "static").facts["n_ranges"] > 3
     for wrong in (["--memory", "2GB"], ["--format", "nonsense"], ["--range", "wide"]):
         assert isinstance(CliRunner().invoke(app, [*arguments, *wrong]).exception, InputError)
+    with pytest.raises(InputError, match="20000 parts in 180000 ranges are more than 1000000 pieces"):
+        count_with_dask(str(tokens), tmp_path / "x.bin", part_tokens=1, range_bytes=1)
     local_one = ["build", str(tokens), "--part-tokens", "8000"]
     with pytest.raises(InputError, match="--part-tokens, --range: belong to Dask"):
         CliRunner().invoke(app, local_one, catch_exceptions=False)
