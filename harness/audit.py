@@ -190,7 +190,7 @@ def read_tokens(path: Path) -> array[int]:
     data = _read(path, "give a token file")
     if len(data) % 4:
         raise InputError(
-            f"{path}: {len(data) - len(data) % 4}", "the file ends inside a token", "build it again"
+            f"{path}: byte {len(data) - len(data) % 4}", "the file ends inside a token", "build it again"
         )
     tokens = array("i")
     tokens.frombytes(data)
@@ -210,7 +210,7 @@ def read_static(path: Path, wanted: set[Bigram]) -> dict[Bigram, dict[int, int]]
     """The successors of the wanted bigrams from llama.cpp's file; all others are passed over."""
     data = _read(path, "give the static cache's file")
     if len(data) % 4:
-        raise InputError(f"{path}: {len(data)}", "the file ends inside a number", "build the cache again")
+        raise InputError(f"{path}: byte {len(data)}", "ends inside a number", "build the cache again")
     words = array("i")
     words.frombytes(data)
     if sys.byteorder == "big":
@@ -220,9 +220,8 @@ def read_static(path: Path, wanted: set[Bigram]) -> dict[Bigram, dict[int, int]]
     while at < len(words):
         end = at + 5 + 2 * words[at + 4] if at + 5 <= len(words) else 0
         if end <= at + 5 or end > len(words) or words[at + 2] != NULL_TOKEN:
-            raise InputError(
-                f"{path}: {4 * at}", "not llama.cpp's format", "give the file `ladder cache` wrote"
-            )
+            problem = "is not llama.cpp's format, or was cut"
+            raise InputError(f"{path}: byte {4 * at}", problem, "give the .bin that `ladder cache` wrote")
         bigram = (words[at], words[at + 1])
         if bigram in wanted:
             found[bigram] = dict(zip(words[at + 5 : end : 2], words[at + 6 : end : 2], strict=True))
@@ -440,7 +439,17 @@ def audit_command(
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object on stdout.")] = False,
 ) -> None:
     """Explain every difference of two variants' drafts by ties; exit code 3 if one cannot be."""
-    report = audit(a, b, tokens, static, n_ctx, n_draft)
+    from harness import cache, native
+
+    if static is not None:
+        cache.check_same_tokenizer(static, tokens)
+    try:
+        report = audit(a, b, tokens, static, n_ctx, n_draft)
+    except ValueError as error:  # a module's words about bytes it was given
+        raise native.input_error(ValueError(str(error).replace("<tokens>", str(tokens), 1))) from error
+    if report.positions == 0:
+        size = tokens.stat().st_size // 4
+        print(f"{tokens}: {size} tokens: nothing was drafted; give a longer token file", file=sys.stderr)
     if as_json:
         print(report.as_json())
     else:

@@ -26,6 +26,7 @@ from harness.tokens import TOKEN_BYTES, open_tokens, usable_cores
 
 SCHEMA = 1
 RECORD_NAME, PAGE_NAME = "builder.json", "builder.md"
+OPTIONAL = tuple(step for step in STEPS if step not in ("tokenise", "count"))
 COMPARED = ("sorted_loop", "nested_maps")
 LABELS = {
     "generate": "generate as much synthetic text",
@@ -209,7 +210,7 @@ def command(
     repeats: Annotated[int, typer.Option("--repeats", min=1, help="Processes for each step.")] = 3,
     jobs: Annotated[int | None, typer.Option("--jobs", min=1, help="Default: all usable cores.")] = None,
     skip: Annotated[
-        list[str] | None, typer.Option("--skip", metavar="STEP", help=f"Of {', '.join(STEPS)}.")
+        list[str] | None, typer.Option("--skip", metavar="STEP", help=f"Of {', '.join(OPTIONAL)}.")
     ] = None,
     out: Annotated[
         Path | None,
@@ -221,9 +222,8 @@ def command(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON for machines.")] = False,
 ) -> None:
     """Measure what a static cache costs to make, each step in new processes, and write it down."""
-    optional = [step for step in STEPS if step not in ("tokenise", "count")]
-    if unknown := [step for step in skip or [] if step not in optional]:
-        raise InputError("--skip", f"{unknown[0]!r} cannot be left out", f"use {', '.join(optional)}")
+    if unknown := [step for step in skip or [] if step not in OPTIONAL]:
+        raise InputError("--skip", f"{unknown[0]!r} cannot be left out", f"use {', '.join(OPTIONAL)}")
     steps = tuple(step for step in STEPS if step not in (skip or []))
     tokenizer_name = None if source.suffix == ".tok" else tokenizer
     if tokenizer_name is None:

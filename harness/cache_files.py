@@ -43,13 +43,21 @@ from harness.manifests import (
     copy_artifact,
     load_manifest,
     manifest_path,
+    refuse_overwriting,
     sha256_file,
     write_atomic,
     write_manifest,
 )
-from harness.spill import caches_module, merge_sorted_files, native_errors, parse_memory, sort_file
+from harness.spill import (
+    caches_module,
+    merge_sorted_files,
+    native_errors,
+    parse_memory,
+    room_bytes,
+    sort_file,
+)
 from harness.tokenizers import load_tokenizer
-from harness.tokens import load_token_file, usable_cores
+from harness.tokens import load_token_file, open_tokens, usable_cores
 
 DEFAULT_MEMORY = "1GB"
 FROZEN_FORMATS = ("frozen", "paired")  # by content; neither keeps a list of its n-grams
@@ -159,6 +167,8 @@ def inspect_cache(
     """
     vocabulary = vocabulary or vocabulary_of(path)
     kind = static_format_of(path)
+    if manifest_path(path).is_file() and load_manifest(path, KIND).bytes != path.stat().st_size:
+        raise InputError(path, "is not the file its manifest describes", "build it again")
     facts: dict[str, Any] = {}
     with native_errors():
         if kind in FROZEN_FORMATS:
@@ -280,8 +290,8 @@ def _write_llama(
     vocab_size: int,
     progress: ProgressCallback | None,
 ) -> None:
-    if target.exists() and target.samefile(info.path):
-        raise InputError(target, "is the source itself", "name another file")
+    refuse_overwriting(target, info.path)
+    room_bytes(memory_bytes)
     if sort and not info.sorted:
         sort_file(info.path, target, memory_bytes, vocab_size, _as_native("sort", progress))
         return
@@ -307,6 +317,9 @@ def merge_caches(
     """
     if len(sources) < 2:
         raise InputError("merge", f"{len(sources)} caches were given", "give at least two")
+    if target.is_dir():
+        raise InputError(target, "is a directory", "name a file")
+    room_bytes(memory_bytes)
     infos = [_listed(path, progress, None) for path in sources]
     vocabulary = _common_vocabulary(infos)
     target.parent.mkdir(parents=True, exist_ok=True)
@@ -423,7 +436,7 @@ def verify_cache(
     if vocabulary is not None:
         check_vocabulary(info, vocabulary)
     if tokens is not None:
-        _verify_tokens(info, tokens)
+        _verify_tokens(info, tokens, progress)
     if same_as is not None:
         other = inspect_cache(same_as, progress)
         if None in (info.content, other.content):
@@ -439,7 +452,9 @@ def verify_cache(
     return info
 
 
-def _verify_tokens(info: CacheInfo, tokens: Path) -> None:
+def _verify_tokens(info: CacheInfo, tokens: Path, progress: ProgressCallback | None) -> None:
+    """Counts the tokens again and compares: lists where the format keeps them, else the bytes of the file."""
+    open_tokens(tokens)
     if manifest_path(tokens).is_file():
         token_file = load_token_file(tokens)
         wanted = Vocabulary(token_file.tokenizer, token_file.tokenizer_sha256, token_file.vocab_size)
@@ -451,6 +466,20 @@ def _verify_tokens(info: CacheInfo, tokens: Path) -> None:
             f"counts {info.total_count} successors where {tokens.name} has {expected}",
             "build it from these tokens",
         )
+    with tempfile.TemporaryDirectory(prefix="ladder-") as folder:
+        formats = ["llama", *({info.format} & set(FROZEN_FORMATS))]
+        built = build_static_cache(tokens, Path(folder), None, progress, formats)
+        counted = inspect_cache(built.paths["llama"], progress)
+        if info.content is not None:
+            same = info.content == counted.content
+        elif info.format in built.sha256s:
+            same = info.sha256 == built.sha256s[info.format]
+        else:
+            again = Path(folder) / "again.summary"
+            native.variant("summary_index").convert_static(str(built.paths["llama"]), str(again))
+            same = info.sha256 == sha256_file(again)
+    if not same:
+        raise InputError(info.path, f"was not counted from {tokens.name}", "build it from these tokens")
 
 
 # --- the verbs --------------------------------------------------------------------------------------------
@@ -566,6 +595,11 @@ def build_verb(
         raise InputError(
             "--memory", "is the local builder's", "bound the workers: dask worker --memory-limit"
         )
+    if out is not None and "://" not in tokens:
+        refuse_overwriting(out, Path(tokens))
+    bound = None if memory is None else parse_memory(memory)
+    if bound is not None:
+        room_bytes(bound)
     where = cache_dir(cache)
     with _display() as progress:
         if engine is Engine.DASK:
@@ -580,7 +614,6 @@ def build_verb(
                 **division,
             )
         else:
-            bound = None if memory is None else parse_memory(memory)
             paths = build_static_cache(Path(tokens), where, jobs, progress, formats, memory_bytes=bound).paths
     for name in formats:
         manifest = load_manifest(paths[name], KIND)
@@ -621,7 +654,9 @@ def import_verb(
 @app.command("export")
 def export_verb(
     source: Source,
-    target: Annotated[Path, typer.Argument(metavar="FILE", help="The file for llama.cpp's tools.")],
+    target: Annotated[
+        Path, typer.Argument(metavar="FILE", help="The file for llama.cpp's tools; replaced if it exists.")
+    ],
     tokenizer: TokenizerName = None,
     sort: Sorted = False,
     memory: Memory = DEFAULT_MEMORY,
@@ -639,7 +674,9 @@ def export_verb(
 @app.command("merge")
 def merge_verb(
     sources: Annotated[list[Path], typer.Argument(metavar="CACHE...", help="Two or more static caches.")],
-    out: Annotated[Path, typer.Option("--out", metavar="FILE", help="The merged cache.")],
+    out: Annotated[
+        Path, typer.Option("--out", metavar="FILE", help="The merged cache; may be one of the others.")
+    ],
     memory: Memory = DEFAULT_MEMORY,
     as_json: AsJson = False,
 ) -> None:

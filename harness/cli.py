@@ -30,10 +30,12 @@ from harness.default_verb import CutByDefault
 from harness.errors import ExitCode, InputError, LadderError
 from harness.launch import demand
 from harness.manifests import Progress as StageProgress
-from harness.manifests import cache_dir, copy_artifact
+from harness.manifests import cache_dir, copy_artifact, refuse_overwriting
 from harness.records import RunRecord
 from harness.runner import Job, axis_values, check_axes, plan, run_experiment
 from harness.variants import Variant, discover, find
+
+INT32_MAX = 2**31 - 1
 
 app = typer.Typer(
     name="ladder",
@@ -42,7 +44,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode="rich",
     help="Measures prompt-lookup drafting, one data structure at a time, from text to chart.",
-    epilog="Exit codes: 0 ok, 1 some run failed, 2 usage or config, 3 drafts differ, 130 interrupted.",
+    epilog="Exit codes: 0 ok, 1 some run failed, 2 usage, config or input, 3 drafts differ, 130 interrupted.",
 )
 app.add_typer(cache_files.app, name="cache")
 app.command("audit")(audit_command)
@@ -91,6 +93,12 @@ def main() -> None:
         code = ExitCode.INTERRUPTED
     except typer.Exit as exit_:
         code = exit_.exit_code
+    except OSError as error:  # of a place nobody foresaw; what is half written is removed where it was opened
+        where, reason = error.filename or "the system", error.strerror or type(error).__name__
+        stderr.print(
+            f"ladder: {where}: {reason}; check free space and permissions", style="red", markup=False
+        )
+        code = ExitCode.USAGE
     except Exception as error:
         code = _usage_error(error)
     if code == ExitCode.INTERRUPTED:  # typer may have turned the interrupt into this code itself
@@ -233,8 +241,10 @@ def replay(
             "--static", metavar="FILE", help="Static cache: llama.cpp's format or the variant's own."
         ),
     ] = None,
-    n_ctx: Annotated[int, typer.Option("--n-ctx", min=2, help="Tokens in a chunk.")] = 4096,
-    n_draft: Annotated[int, typer.Option("--n-draft", min=0, help="Most tokens in a draft.")] = 3,
+    n_ctx: Annotated[int, typer.Option("--n-ctx", min=2, max=INT32_MAX, help="Tokens in a chunk.")] = 4096,
+    n_draft: Annotated[
+        int, typer.Option("--n-draft", min=0, max=INT32_MAX, help="Most tokens in a draft.")
+    ] = 3,
     dump: Annotated[
         Path | None, typer.Option("--dump", metavar="FILE", help="Write every draft here.")
     ] = None,
@@ -251,6 +261,13 @@ def replay(
     """Replay a token file with one variant in one fresh process: the primitive under everything."""
     if timing not in ("section", "chunk", "histogram"):
         raise InputError("--timing", f"{timing!r} is unknown", "use section, chunk or histogram")
+    if timeout_s is not None and not 0 < timeout_s < float("inf"):
+        raise InputError("--timeout-s", f"{timeout_s:g} s is no time to wait", "give seconds above 0")
+    if dump is not None:
+        refuse_overwriting(dump, tokens, static)
+    if cpu is not None and cpu not in (environment.affinity() or [cpu]):
+        cores = ", ".join(map(str, environment.affinity() or []))
+        raise InputError("--cpu", f"core {cpu} is not usable here", f"use one of {cores}")
     chosen = find(variant)
     options = _axis_options(chosen, axis or [])
     if static is not None:
@@ -528,6 +545,9 @@ def tokens(
 ) -> None:
     """Turn a text into a file of int32 tokens."""
     from dataclasses import asdict
+
+    if out is not None:
+        refuse_overwriting(out, text)
 
     from harness.tokenizers import load_tokenizer
     from harness.tokens import tokenize_file

@@ -55,6 +55,7 @@ if TYPE_CHECKING:
     from _typeshed import WriteableBuffer
 
 MB = 1_000_000
+MOST_MB = 1e9  # a petabyte
 ZSTD_WINDOW_BYTES = 1 << 27  # what `zstd --long=27` needs
 ZSTD_INPUT_BYTES = 1 << 13  # small, so that a file of zeros does not unpack to gigabytes in one step
 
@@ -777,11 +778,11 @@ def build_corpus(
     `CorpusFile.bytes`). A synthetic corpus is a token file, and `bytes` the text that its tokens stand for.
     Raises InputError for a size that is not positive.
     """
-    limit = round(size_mb * MB)
-    if limit <= 0:
+    if not 0 < size_mb < MOST_MB or round(size_mb * MB) < 1:
         raise InputError(
-            f"size {size_mb:g} MB", "is not a corpus size", "name a size above 0; 0 MB means no corpus at all"
+            f"size {size_mb:g} MB", "is not a corpus size", f"name one above 0, below {MOST_MB:g}"
         )
+    limit = round(size_mb * MB)
     if isinstance(source, SyntheticSource):
         return _synthetic_corpus(source, limit, cache_dir, progress)
     parameters = {"source": source.identity("train"), "limit_bytes": limit}

@@ -18,9 +18,10 @@ import numpy.typing as npt
 import typer
 
 from harness import native
-from harness.cache import build_static_cache
+from harness.cache import build_static_cache, check_same_tokenizer
 from harness.errors import InputError
-from harness.tokens import TokenArray, open_tokens
+from harness.manifests import manifest_path
+from harness.tokens import TokenArray, load_token_file, open_tokens
 
 N_CTX = 4096
 N_DRAFT = 3
@@ -82,6 +83,7 @@ def corpus_stats(token_file: Path, replay: Path | None = None, static: Path | No
     The replay uses the static cache file `static` (llama.cpp's format or frozen), or one counted from
     `token_file` if None. Memory: some 20 bytes a token. Raises InputError for a bad file.
     """
+    _refuse_mixed(token_file, replay, static)
     tokens = open_tokens(token_file)
     counts, zipf = _frequencies(tokens)
     whole, quarter = _count_prefixes(tokens, [len(tokens), len(tokens) // GROWTH_FACTOR])
@@ -103,6 +105,23 @@ def corpus_stats(token_file: Path, replay: Path | None = None, static: Path | No
         burstiness=burstiness,
         replay=_replay_of(token_file, replay, static),
     )
+
+
+def _refuse_mixed(token_file: Path, replay: Path | None, static: Path | None) -> None:
+    """InputError where manifests say that two tokenizers are involved."""
+    replayed = replay or token_file
+    if static is not None:
+        check_same_tokenizer(static, replayed)
+    if not all(manifest_path(path).is_file() for path in (token_file, replayed)):
+        return
+    one, other = load_token_file(token_file), load_token_file(replayed)
+    if one.tokenizer_sha256 != other.tokenizer_sha256:
+        raise InputError(
+            replayed,
+            f"was made with tokenizer {other.tokenizer!r} ({other.vocab_size} tokens), but {token_file.name} "
+            f"with {one.tokenizer!r} ({one.vocab_size} tokens)",
+            "use one tokenizer",
+        )
 
 
 def _share(part: float, whole: float) -> float | None:

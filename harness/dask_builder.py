@@ -8,6 +8,7 @@ are the file. Parts and ranges are ordinary Dask tasks: what a lost worker held 
 from __future__ import annotations
 
 import hashlib
+import logging
 import operator
 import time
 from collections.abc import Iterator
@@ -42,7 +43,9 @@ def _open(address: str) -> tuple[Any, str]:
             found = "is a directory" if filesystem.isdir(path) else "no such file"
             raise InputError(address, found, "name a token file")
         return filesystem, path
-    except (ValueError, ImportError, OSError) as error:
+    except ImportError as error:
+        raise InputError(address, f"cannot be read: {error}", "install the package it names") from error
+    except (ValueError, OSError) as error:
         reason = " ".join(str(error).split()) or type(error).__name__
         raise InputError(address, f"cannot be read: {reason}", "check the address") from error
 
@@ -131,6 +134,8 @@ def _client(scheduler: str | None, workers: int) -> Iterator[Any]:
         from distributed import Client, LocalCluster
     except ImportError as error:
         raise _missing() from error
+    # What a task raises comes back to us; its traceback in the log of a local worker is no help to anyone.
+    logging.getLogger("distributed").setLevel(logging.CRITICAL)
     if scheduler is not None:
         try:
             client = Client(scheduler, timeout="10s")

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import difflib
+from pathlib import Path
 from typing import Any, ClassVar
 
 from typer.core import TyperGroup
+
+from harness.errors import InputError
 
 
 class DefaultVerb(TyperGroup):
@@ -15,6 +19,9 @@ class DefaultVerb(TyperGroup):
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Put the default verb in front of arguments that begin with something else."""
         if args and args[0] not in self.commands and args[0] not in ("--help",):
+            meant = difflib.get_close_matches(args[0], self.commands, n=1, cutoff=0.75)
+            if meant and len(args) > 1 and not Path(args[0]).exists():
+                raise InputError(args[0], "is no verb and no file", f"did you mean {meant[0]!r}?")
             args = [self.default_verb, *args]
         return super().parse_args(ctx, args)
 

@@ -14,7 +14,6 @@ import itertools
 import json
 import os
 import platform
-import shutil
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -275,9 +274,29 @@ def iter_blocks(path: Path) -> Iterator[bytes]:
             yield block
 
 
+def refuse_overwriting(target: Path, *inputs: Path | None) -> None:
+    """InputError where the file to be written is one of those it is made from."""
+    for source in inputs:
+        if source is not None and target.exists() and source.exists() and target.samefile(source):
+            raise InputError(target, "is the source itself", "name another file")
+
+
 def copy_artifact(artifact: Path, target: Path) -> Path:
-    """Copy an artifact and its manifest out of the cache; the copy's path."""
-    for source, copy in ((artifact, target), (manifest_path(artifact), manifest_path(target))):
-        with source.open("rb") as file:
-            write_atomic(copy, lambda out, file=file: shutil.copyfileobj(file, out))  # type: ignore[misc]
+    """Copy an artifact and its manifest out of the cache; the copy's path.
+
+    Raises InputError for an artifact that is not what its manifest describes: nothing is copied then.
+    """
+    refuse_overwriting(target, artifact)
+    manifest = load_manifest(artifact)
+
+    def copy(out: BinaryIO) -> None:
+        digest = hashlib.sha256()
+        for block in iter_blocks(artifact):
+            digest.update(block)
+            out.write(block)
+        if digest.hexdigest() != manifest.sha256:
+            raise InputError(artifact, "is not the file its manifest describes", "remove it and run again")
+
+    write_atomic(target, copy)
+    write_manifest(target, manifest)
     return target

@@ -39,6 +39,7 @@ TOKEN_BYTES = 4
 # which may be all of them. (Tokens and keys together are less.)
 NARROW_BYTES, WIDE_BYTES = 16, 32
 NARROW_VOCABULARY = 1 << 21  # three tokens fit one 64-bit key up to here
+ADVICE_MARGIN = 1.05
 WORKING_BYTES = 24 << 20  # buffers, tables and the interpreter's own growth
 LEAST_PART_TOKENS = 1 << 18
 READ_BUFFER_BYTES = 1 << 18
@@ -66,16 +67,26 @@ def caches_module() -> Any:
 
 
 def room_bytes(memory_bytes: int) -> int:
-    """What the bound leaves for the work, this process as it is now taken off. InputError if too little."""
+    """What the bound leaves for the work, this process as it is now taken off. InputError if too little.
+
+    To be asked before the work: what an allocator holds back afterwards is no part of the program.
+    """
     used = psutil.Process().memory_info().rss + WORKING_BYTES
     least = used + LEAST_PART_TOKENS * WIDE_BYTES
     if memory_bytes < least:
+        rounded = -(-int(least * ADVICE_MARGIN) // 10**6)  # the next process will not be just as large
         raise InputError(
             "--memory",
             f"{memory_bytes} bytes are too few, the program itself takes {used}",
-            f"allow at least {-(-least // 10**6)}MB",
+            f"allow at least {rounded}MB",
         )
     return memory_bytes - used
+
+
+def room_left(memory_bytes: int) -> int:
+    """The same in the midst of the work, where memory the allocator keeps is no reason to give up."""
+    used = psutil.Process().memory_info().rss + WORKING_BYTES
+    return max(memory_bytes - used, LEAST_PART_TOKENS * WIDE_BYTES)
 
 
 def part_tokens(memory_bytes: int, vocab_size: int) -> int:
@@ -267,7 +278,7 @@ def merge_sorted_files(
     them is an InputError naming its place there. Returns figures of the result.
     """
     list_bytes = 8 * (vocab_size or NARROW_VOCABULARY)  # the longest list of successors there can be
-    fan_in = max(2, min(MOST_OPEN_FILES, room_bytes(memory_bytes) // (READ_BUFFER_BYTES + list_bytes) - 2))
+    fan_in = max(2, min(MOST_OPEN_FILES, room_left(memory_bytes) // (READ_BUFFER_BYTES + list_bytes) - 2))
     waiting = [str(path) for path in paths]
     unique = None if unique_in is None else str(unique_in)
     temporary: list[str] = []
@@ -302,7 +313,7 @@ def sort_file(
     with tempfile.TemporaryDirectory(prefix=f".{target.name}.sort.", dir=target.parent) as folder:
         with native_errors():
             paths = caches_module().sort(
-                str(source), f"{folder}/part-", room_bytes(memory_bytes) // 2, progress
+                str(source), f"{folder}/part-", room_left(memory_bytes) // 2, progress
             )
         parts = [Path(path) for path in paths]
         return merge_sorted_files(

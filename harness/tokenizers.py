@@ -288,6 +288,10 @@ def load_tokenizer(name: str = "tekken") -> Tokenizer:
     """
     if name == "tekken":
         return TekkenTokenizer(tekken_path())
+    if name in ("", "gguf:"):
+        raise InputError(
+            f"tokenizer {name!r}", "names no file", "say 'tekken', gguf:PATH or a tokenizer.json"
+        )
     if name.startswith("gguf:") or name.endswith(".gguf"):
         return GgufTokenizer(Path(name.removeprefix("gguf:")).expanduser())
     path = Path(name).expanduser()

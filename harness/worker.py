@@ -36,7 +36,7 @@ def main() -> int:
     except MemoryError:
         return fail(1, "out of memory", "an allocation was refused")
     except (ValueError, OSError) as error:  # the modules' InputError arrives as ValueError
-        return fail(2, "bad input", str(error))
+        return fail(2, "bad input", str(error).replace("<tokens>", request.get("tokens", "<tokens>"), 1))
     except Exception as error:
         return fail(1, "internal error", f"{type(error).__name__}: {error}")
     print(json.dumps(answer, allow_nan=False))
@@ -262,9 +262,26 @@ def digest_of_drafts(drafter: Any, dump: str | None) -> str:
 
     text = drafter.replay_dump()
     if dump is not None:
-        with open(dump, "wb") as file:
-            file.write(text)
+        write_dump(dump, text)
     return hashlib.sha256(text).hexdigest()
+
+
+def write_dump(path: str, text: bytes) -> None:
+    """Write the file whole or not at all. Raises ValueError with one line."""
+    temporary = f"{path}.{os.getpid()}.tmp"
+    try:
+        try:
+            with open(temporary, "xb") as file:
+                file.write(text)
+            os.replace(temporary, path)
+        except BaseException:
+            if os.path.exists(temporary):
+                os.unlink(temporary)
+            raise
+    except OSError as error:
+        raise ValueError(
+            f"{path}: cannot be written: {error.strerror}; check free space and permissions"
+        ) from error
 
 
 def convert(module: Any, request: Request) -> Answer:

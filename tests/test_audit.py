@@ -181,6 +181,26 @@ def test_command(files: Files, monkeypatch: pytest.MonkeyPatch) -> None:
     assert "wrong" in CliRunner().invoke(app, ["bad", "reference", *options[:-1]]).stdout
 
 
+def test_the_command_names_files_and_refuses_mixed_tokenizers(
+    files: Files, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    class Refusing(Module):
+        def info(self) -> dict[str, str]:
+            raise ValueError("<tokens>: byte 8: token -5 is negative; give token ids of 0 and more")
+
+    modules = {"good": Module("token"), "other": Module("token"), "refusing": Refusing("token")}
+    monkeypatch.setattr(auditor, "load_module", modules.__getitem__)
+    with pytest.raises(InputError, match=r"\.tok: byte 8: token -5 is negative; give token ids"):
+        auditor.audit_command("refusing", "good", files.tokens)
+    short = tmp_path / "short.tok"
+    short.write_bytes(files.tokens.read_bytes()[:4])
+    auditor.audit_command("good", "other", short)
+    assert "short.tok: 1 tokens: nothing was drafted; give a longer token file" in capsys.readouterr().err
+    monkeypatch.setattr("harness.cache.check_same_tokenizer", lambda static, tokens: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        auditor.audit_command("good", "other", files.tokens, files.static)
+
+
 def cut(drafter: Specification, steps: list[Step], n_draft: int) -> list[Step]:
     return steps[:-1] if len(drafter.sequence) == 50 else steps
 

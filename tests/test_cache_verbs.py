@@ -263,6 +263,65 @@ def test_the_source_is_never_overwritten(tmp_path: Path) -> None:
     assert inspect_cache(path).total_count == 16
 
 
+def test_a_build_does_not_overwrite_its_tokens_and_merge_no_folder(tmp_path: Path) -> None:
+    tokens = tmp_path / "t.tok"
+    tokens.write_bytes(np.arange(50, dtype="<i4").tobytes())
+    before = tokens.read_bytes()
+    call = ["build", str(tokens), "--cache-dir", str(tmp_path / "cache")]
+    with pytest.raises(InputError, match=r"t\.tok: is the source itself; name another file"):
+        CliRunner().invoke(app, [*call, "--out", str(tokens)], catch_exceptions=False)
+    assert tokens.read_bytes() == before
+    path = written(tmp_path / "1.bin", SMALL)
+    with pytest.raises(InputError, match="is a directory; name a file"):
+        merge_caches([path, path], tmp_path)
+
+
+def test_a_damaged_file_of_the_cache_is_not_handed_out(tmp_path: Path) -> None:
+    tokens = tmp_path / "t.tok"
+    tokens.write_bytes(np.arange(500, dtype="<i4").tobytes())
+    built = build_static_cache(tokens, tmp_path / "cache", formats=["llama"]).paths["llama"]
+    raw = bytearray(built.read_bytes())
+    raw[9] ^= 1
+    built.write_bytes(raw)
+    call = ["build", str(tokens), "--cache-dir", str(tmp_path / "cache"), "--out", str(tmp_path / "out.bin")]
+    with pytest.raises(InputError, match="is not the file its manifest describes; remove it and run again"):
+        CliRunner().invoke(app, call, catch_exceptions=False)
+    assert not (tmp_path / "out.bin").exists()
+    built.write_bytes(b"")  # an empty file alone would be a cache without n-grams
+    with pytest.raises(InputError, match="is not the file its manifest describes"):
+        inspect_cache(built)
+
+
+def test_verify_counts_the_tokens_again(tmp_path: Path) -> None:
+    tokens, other = tmp_path / "t.tok", tmp_path / "o.tok"
+    ids = np.random.default_rng(1).integers(0, 20, 400, dtype="<i4")
+    tokens.write_bytes(ids.tobytes())
+    other.write_bytes(ids[::-1].tobytes())
+    built = build_static_cache(tokens, tmp_path / "cache", formats=["llama", "frozen"])
+    summary = tmp_path / "t.summary"
+    native.variant("summary_index").convert_static(str(built.paths["llama"]), str(summary))
+    for path in (*built.paths.values(), summary):
+        verify_cache(path, tokens=tokens)
+        with pytest.raises(InputError, match=r"was not counted from o\.tok; build it from these tokens"):
+            verify_cache(path, tokens=other)
+        with pytest.raises(InputError, match="is a directory"):
+            verify_cache(path, tokens=tmp_path)
+
+
+def test_a_bound_is_judged_before_the_work_even_if_there_is_none(tmp_path: Path) -> None:
+    tokens = tmp_path / "t.tok"
+    tokens.write_bytes(np.arange(50, dtype="<i4").tobytes())
+    call = ["build", str(tokens), "--cache-dir", str(tmp_path / "cache")]
+    assert CliRunner().invoke(app, call, catch_exceptions=False).exit_code == 0
+    with pytest.raises(InputError, match=r"--memory: 10 bytes are too few"):
+        CliRunner().invoke(app, [*call, "--memory", "10"], catch_exceptions=False)
+
+
+def test_a_misspelt_verb_is_named(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"bulid: is no verb and no file; did you mean 'build'\?"):
+        CliRunner().invoke(app, ["bulid", "t.tok"], catch_exceptions=False)
+
+
 def test_the_verbs(tmp_path: Path, golden: Path) -> None:
     def call(*arguments: str) -> dict[str, Any]:
         result = CliRunner().invoke(app, [*arguments, "--json"], catch_exceptions=False)

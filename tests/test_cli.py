@@ -251,6 +251,37 @@ def test_tokens_and_cache_verbs_make_files_that_replay(tmp_path: Path, texts: Pa
     assert "has only" in wanted.stderr
 
 
+def test_nothing_is_written_over_what_it_is_made_from(tmp_path: Path, texts: Path) -> None:
+    done = ladder("tokens", texts / "train.txt", "--out", texts / "train.txt", cwd=tmp_path)
+    assert (done.returncode, done.stderr.count("\n")) == (2, 1), done.stderr
+    assert "train.txt: is the source itself; name another file" in done.stderr
+    assert ladder("tokens", texts / "replay.txt", "--out", "replay.tok", cwd=tmp_path).returncode == 0
+    before = (tmp_path / "replay.tok").read_bytes()
+    replay = ["replay", "sorted_vectors", "--tokens", "replay.tok"]
+    done = ladder(*replay, "--dump", "replay.tok", cwd=tmp_path)
+    assert (done.returncode, "is the source itself" in done.stderr) == (2, True)
+    assert (tmp_path / "replay.tok").read_bytes() == before
+    for options, message in {
+        ("--dump", "texts"): "texts: cannot be written: Is a directory; check",
+        ("--cpu", "9999"): "--cpu: core 9999 is not usable here; use one of",
+        ("--timeout-s", "nan"): "--timeout-s: nan s is no time to wait",
+        ("--n-ctx", "4294967296"): "should be less than or equal to 2147483647",
+    }.items():
+        done = ladder(*replay, *options, cwd=tmp_path)
+        assert done.returncode == 2, (options, done.stderr)
+        assert message in " ".join(done.stderr.split()), done.stderr
+        assert "Traceback" not in done.stderr
+    assert not list(tmp_path.glob("*.tmp"))
+
+
+def test_an_unforeseen_place_that_cannot_be_written_is_one_line(tmp_path: Path, texts: Path) -> None:
+    (tmp_path / "file").write_text("no folder")
+    done = ladder("cache", "bench", texts / "train.txt", "--cache-dir", "file/below", cwd=tmp_path)
+    assert done.returncode == 2
+    assert done.stderr.count("\n") == 1
+    assert done.stderr.startswith("ladder: ")
+
+
 def test_doctor_reports(tmp_path: Path) -> None:
     done = ladder("doctor", "--json", cwd=tmp_path, HF_HUB_OFFLINE="1")
     findings = strict(done.stdout)

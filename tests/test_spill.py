@@ -248,7 +248,7 @@ def test_sorting_in_many_small_parts(tokens: Path, tmp_path: Path, monkeypatch: 
     random.Random(1).shuffle(records)
     shuffled = tmp_path / "shuffled.bin"
     shuffled.write_bytes(b"".join(record(bigram, list(reversed(list_))) for bigram, list_ in records))
-    monkeypatch.setattr(spill, "room_bytes", lambda memory: 100_000)
+    monkeypatch.setattr(spill, "room_left", lambda memory: 100_000)
     spill.sort_file(shuffled, tmp_path / "sorted.bin", PLENTY, vocab_size=5_000)
     assert (tmp_path / "sorted.bin").read_bytes() == ours.read_bytes()
     twice = shuffled.read_bytes() + record(*records[0])
