@@ -194,7 +194,7 @@ def page(record: dict[str, Any]) -> str:
     lines += [as_markdown(shown), "", *sentences(record), ""]
     lines += [
         "Medians of new processes; peak RSS is the highest. Tokens per second of a step are those of its own",
-        "wall time. Of the two counting loops the seconds are the loop's alone, CPU and memory the process's.",
+        "wall time. The two counting loops are timed alone; their CPU seconds and memory are the process's.",
     ]
     return "\n".join(lines) + "\n"
 
