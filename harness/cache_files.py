@@ -60,6 +60,7 @@ from harness.tokenizers import load_tokenizer
 from harness.tokens import load_token_file, open_tokens, usable_cores
 
 DEFAULT_MEMORY = "1GB"
+LLAMA, SUMMARY = "llama", "summary"
 FROZEN_FORMATS = ("frozen", "paired")  # by content; neither keeps a list of its n-grams
 
 
@@ -551,7 +552,7 @@ def build_verb(
         str, typer.Argument(metavar="TOKENS", help="An int32 token file; with Dask any fsspec address.")
     ],
     format_: Annotated[
-        list[str] | None, typer.Option("--format", help="llama, frozen or paired; may be repeated.")
+        list[str] | None, typer.Option("--format", help="llama, frozen, paired or summary; may be repeated.")
     ] = None,
     jobs: Annotated[int | None, typer.Option("--jobs", min=1, help="Default: all usable cores.")] = None,
     memory: Annotated[
@@ -582,8 +583,9 @@ def build_verb(
     formats = format_ or ["llama"]
     if out is not None and len(formats) > 1:
         raise InputError("--out", "one file for several formats", "give one --format")
-    if unknown := [name for name in formats if name not in SUFFIXES]:
-        raise InputError("--format", f"{unknown[0]!r} is unknown", f"use {', '.join(SUFFIXES)}")
+    if unknown := [name for name in formats if name not in (*SUFFIXES, SUMMARY)]:
+        raise InputError("--format", f"{unknown[0]!r} is unknown", f"use {', '.join((*SUFFIXES, SUMMARY))}")
+    counted = list(dict.fromkeys(LLAMA if name == SUMMARY else name for name in formats))
     if scheduler is not None and engine is not Engine.DASK:
         raise InputError("--scheduler", "belongs to Dask", "add --engine dask")
     division = {} if part_tokens is None else {"part_tokens": part_tokens}
@@ -609,16 +611,28 @@ def build_verb(
                 where,
                 scheduler=scheduler,
                 workers=workers,
-                formats=formats,
+                formats=counted,
                 progress=progress,
                 **division,
             )
         else:
-            paths = build_static_cache(Path(tokens), where, jobs, progress, formats, memory_bytes=bound).paths
+            paths = build_static_cache(Path(tokens), where, jobs, progress, counted, memory_bytes=bound).paths
+    if SUMMARY in formats:
+        paths[SUMMARY] = _summary_of(paths[LLAMA], where)
     for name in formats:
         manifest = load_manifest(paths[name], KIND)
         path = paths[name] if out is None else copy_artifact(paths[name], out)
         _print({"path": str(path), "format": name, "sha256": manifest.sha256, **manifest.facts}, as_json)
+
+
+def _summary_of(llama: Path, where: Path) -> Path:
+    """summary_index's own file of a cache, made once."""
+    from harness.prepare import converted  # measuring, and much else, hangs on it
+    from harness.runner import StaticFile
+    from harness.variants import find
+
+    source = StaticFile(llama, load_manifest(llama, KIND).sha256, LLAMA, None)
+    return converted(source, find("summary_index"), where, lambda line: None).path
 
 
 @app.command("import")

@@ -59,13 +59,15 @@ class Advice:
         best = max(self.options, key=lambda option: option.speedup)
         if self.n_draft == 0:
             return (
-                f"do not draft: the best, n_draft {best.n_draft}, is expected to be {best.speedup:.2f} times "
-                f"as fast as no drafting ({best.accepted_per_call:.2f} tokens accepted a call; "
+                f"do not draft: with the best, n_draft {best.n_draft}, new tokens are expected "
+                f"{best.speedup:.2f} times as fast as without "
+                f"({best.accepted_per_call:.2f} tokens accepted a call; "
                 f"{best.break_even_per_call:.2f} are needed to break even)"
             )
         return (
-            f"n_draft {self.n_draft}: expected {best.speedup:.2f} times as fast as no drafting, "
-            f"{best.tokens_per_s:.1f} tokens/s ({best.accepted_per_call:.2f} tokens accepted a call; "
+            f"n_draft {self.n_draft}: new tokens are expected {best.speedup:.2f} times as fast as without "
+            f"drafting, {best.tokens_per_s:.1f} a second, the prompt's time left out "
+            f"({best.accepted_per_call:.2f} tokens accepted a call; "
             f"{best.break_even_per_call:.2f} are needed to break even)"
         )
 
@@ -88,9 +90,9 @@ def measure_costs(
     sizes = sorted(set(batches))
     if not sizes or sizes[0] < 1 or len(prompt) < sizes[-1] or len(prompt) + sizes[-1] > model.n_ctx:
         raise InputError(
-            "cost curve",
-            f"batches {sizes} do not go with a prompt of {len(prompt)} tokens and n_ctx {model.n_ctx}",
-            "use a longer prompt or a larger n_ctx",
+            "cost_prompt_tokens",
+            f"{len(prompt)} do not go with batches of {sizes} and n_ctx {model.n_ctx}",
+            "use at least the largest batch, and leave room for it in n_ctx",
         )
     model.clear()
     model.decode(prompt, logits_of="last")

@@ -74,9 +74,10 @@ class LadderDraft(Base):
 
     `static`: a static cache in llama.cpp's or the variant's own format, built with the model's tokenizer.
     `n_draft`: most tokens of a draft. `model`: a `llama_cpp.Llama` (its context and vocabulary are taken
-    over) or the path of a GGUF file (its tokenizer is checked); `n_ctx` and `vocab_size` say the same by
-    hand. `thresholds` replaces the rule's gates, for example {"context": {1: (3, 80)}} or EAGER; drafting
-    then runs on the tunable drafter, which loads llama.cpp's or the frozen format, instead of a variant.
+    over; it must keep the logits of a whole batch, `logits_all=True`) or the path of a GGUF file (its
+    tokenizer is checked); `n_ctx` and `vocab_size` say the same by hand. `thresholds` replaces the rule's
+    gates, for example {"context": {1: (3, 80)}} or EAGER; drafting then runs on the tunable drafter, which
+    loads llama.cpp's or the frozen format, instead of a variant.
     `max_history_tokens` bounds the dynamic cache: beyond it the older half is forgotten. Raises InputError
     for a cache of another or a larger vocabulary.
     """
@@ -94,8 +95,8 @@ class LadderDraft(Base):
         keep_dynamic: bool = True,
         max_history_tokens: int = HISTORY_TOKENS,
     ) -> None:
-        if n_draft < 0:
-            raise InputError("n_draft", f"{n_draft} is negative", "use 0 or more")
+        if not isinstance(n_draft, int) or n_draft < 0:
+            raise InputError("n_draft", f"{n_draft} is negative or no whole number", "use 0 or more")
         if max_history_tokens < 2:
             raise InputError("max_history_tokens", f"{max_history_tokens} is too small", "use 2 or more")
         self.n_draft, self.keep_dynamic, self.max_history_tokens = n_draft, keep_dynamic, max_history_tokens
@@ -235,6 +236,7 @@ class LadderDraft(Base):
     def load(self, path: str | Path) -> None:
         """Take over a saved dynamic cache instead of the present one. Raises InputError for a broken file."""
         self._relearn(_read_history(Path(path), self.vocabulary))
+        self._bound_history()
 
     @property
     def history_tokens(self) -> int:
@@ -265,9 +267,14 @@ def _make_drafter(variant: str | None, thresholds: Thresholds | None) -> Any:
     tunable = native.load_module(native.find_module(native.native_root(), "_tunable"), "harness._tunable")
     drafter = tunable.TunableDrafter()
     try:
-        for source, by_length in thresholds.items():
-            for n, (least_total, least_percent) in by_length.items():
-                drafter.set_threshold(source, n, least_total, least_percent)
+        gates = [(source, n, *gate) for source, by_n in thresholds.items() for n, gate in by_n.items()]
+        gates = [(source, n, int(total), int(percent)) for source, n, total, percent in gates]
+    except (AttributeError, TypeError, ValueError) as error:
+        form = 'give {"context": {1: (3, 80)}}, for example'
+        raise InputError("thresholds", f"{thresholds!r} is not of their form", form) from error
+    try:
+        for gate in gates:
+            drafter.set_threshold(*gate)
     except ValueError as error:
         raise native.input_error(error) from error
     return drafter
@@ -278,6 +285,10 @@ def _vocabulary_of(model: Any, vocab_size: int | None) -> tuple[Vocabulary, int 
     if model is None:
         return Vocabulary(size=vocab_size), None
     is_file = isinstance(model, (str, Path))
+    if getattr(model, "_logits_all", True) is False:
+        raise InputError(
+            "model", "keeps the last token's logits only, drafts need all", "open it with logits_all=True"
+        )
     path = Path(model if is_file else model.model_path)
     return read_vocabulary(path), None if is_file else int(model.n_ctx())
 

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import platform
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
@@ -44,7 +45,14 @@ from harness.errors import InputError
 from harness.generation import Generation, generate, logits_without_drafting
 from harness.launch import demand
 from harness.locks import folder_lock
-from harness.manifests import cache_dir, load_manifest, manifest_path, sha256_file, write_atomic
+from harness.manifests import (
+    cache_dir,
+    load_manifest,
+    manifest_path,
+    package_version,
+    sha256_file,
+    write_atomic,
+)
 from harness.model import Model, TokenArray, Vocabulary, model_tokenizer, read_vocabulary
 from harness.prepare import converted
 from harness.runner import StaticFile
@@ -194,6 +202,12 @@ class Experiment:
         self.folder, self.store = folder, Store(folder, force=force)
         self._drafters: dict[str, Any] = {}
         self._answers: dict[tuple[str, int], list[int]] = {}
+        # What is measured elsewhere, or with another llama.cpp, is not the same measurement.
+        self.place = {
+            "machine": environment.cpu_model(),
+            "kernel": platform.release(),
+            "llama_cpp_python": package_version("llama-cpp-python"),
+        }
 
     def run(self) -> None:
         """Measure everything that is not there yet, and write the index last."""
@@ -220,6 +234,7 @@ class Experiment:
             "n_batch": config.n_batch,
             "threads": config.threads,
             "cpu": config.cpu,
+            **self.place,
         }
 
     def _static(self) -> None:
@@ -269,6 +284,7 @@ class Experiment:
                 "n_ctx": config.n_ctx,
                 "n_draft": config.n_draft,
                 "cpu": config.cpu,
+                **self.place,
             }
             request = {
                 "tokens": str(work.replay),

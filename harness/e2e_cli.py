@@ -12,6 +12,7 @@ import typer
 from rich.console import Console
 
 from harness.e2e_records import load_config
+from harness.errors import InputError
 from harness.ledgers import load_ledgers, write_ledgers
 
 if TYPE_CHECKING:
@@ -60,6 +61,8 @@ def command(
     """Answer prompts with a real model, without drafting and with each variant."""
     from harness.e2e import Options, run_advice, run_e2e  # imports llama.cpp where it is installed
 
+    if model == "":
+        raise InputError("--model", "names no file", "name a GGUF file")
     overrides = [*(set_ or []), *([f"model={json.dumps(model)}"] if model else [])]
     settings = load_config(config, overrides)
     options = Options(text, cache, results, machine, force)

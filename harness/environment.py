@@ -23,6 +23,7 @@ import psutil
 _CPU = Path("/sys/devices/system/cpu")
 _DEPENDENCIES = (
     "draft-ladder",
+    "llama-cpp-python",
     "matplotlib",
     "numpy",
     "pandas",

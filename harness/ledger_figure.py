@@ -98,7 +98,7 @@ def _latency(axes: Axes, ledgers: Ledgers) -> None:
     axes.invert_yaxis()
     axes.set_xscale("log")
     axes.set_xlabel("draft + update, µs per drafted token, replayed (log scale; lower is better)")
-    axes.set_title("1  Drafting latency", loc="left")
+    axes.set_title("1  Drafting latency, replayed text", loc="left")
 
 
 def _acceptance(axes: Axes, ledgers: Ledgers) -> None:

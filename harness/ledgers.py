@@ -23,6 +23,7 @@ from harness.manifests import write_atomic
 from harness.records import load_json
 
 ALL = "all"
+PHASES_OFF_MOST = 0.02  # of the wall time
 NS_PER_MS = 1e6
 
 
@@ -141,14 +142,29 @@ def load_ledgers(folder: Path) -> Ledgers:
     index = load_json(path)
     if index.get("schema") != SCHEMA:
         raise InputError(f"{path}: schema", f"{index.get('schema')!r} is not {SCHEMA}", "update Draft Ladder")
+    try:
+        return _from_index(folder, index)
+    except (KeyError, TypeError, IndexError, ZeroDivisionError) as error:
+        problem = f"does not go with its records ({type(error).__name__}: {error})"
+        raise InputError(path, problem, "remove the folder and run `ladder e2e` again") from error
+
+
+def _from_index(folder: Path, index: dict[str, Any]) -> Ledgers:
+    path = folder / INDEX_NAME
     index["variants"] = {name: index["variants"][name] for name in index["config"]["variants"]}
-    records = [read_record(folder / "runs" / f"{key}.json") for key in index["keys"]]
+    records = []
+    for key in index["keys"]:
+        file = folder / "runs" / f"{key}.json"
+        if not file.is_file():
+            raise InputError(file, "is missing", "run `ladder e2e` again")
+        records.append(read_record(file))
     kinds: dict[str, list[E2eRecord]] = {}
     for record in records:
         kinds.setdefault(record.kind, []).append(record)
     generations, replays = kinds.get("generation", []), kinds.get("replay", [])
     if not generations or "cost" not in kinds:
         raise InputError(path, "names no answers or no cost curve", "run `ladder e2e` again")
+    _check_answers(folder / "runs", generations)
     rows = tuple(_rows(index, generations, replays))
     points = tuple(CostPoint(**point) for point in kinds["cost"][-1].measured["points"])
     static = kinds["static"][-1].measured
@@ -162,6 +178,25 @@ def load_ledgers(folder: Path) -> Ledgers:
         static=static,
         sentences=tuple(_sentences(index, rows, points)),
     )
+
+
+def _check_answers(runs: Path, generations: Sequence[E2eRecord]) -> None:
+    """The page says "the same text", "of the answer's time": InputError names a record where it is not so."""
+    expected = {
+        (record.spec["workload"], record.spec["prompt"], record.spec["repeat"]): record.measured["tokens"]
+        for record in generations
+        if record.spec["variant"] == NO_DRAFTING
+    }
+    for record in generations:
+        measured, path = record.measured, runs / f"{record.key}.json"
+        wall, phases = measured["outer_wall_ns"], sum(measured["phases_ns"].values())
+        if measured["wall_ns"] <= 0 or abs(phases - wall) > PHASES_OFF_MOST * wall:
+            problem = f"its phases sum to {phases} ns, its wall time is {wall}"
+            raise InputError(path, problem, "run again with --force")
+        answer = expected[record.spec["workload"], record.spec["prompt"], record.spec["repeat"]]
+        same_to = (measured.get("divergence") or {}).get("index")
+        if measured["tokens"][:same_to] != answer[:same_to]:
+            raise InputError(path, "its answer is another than without drafting", "run again with --force")
 
 
 def _rows(
@@ -340,6 +375,8 @@ def _sentences(index: dict[str, Any], rows: Sequence[Row], points: Sequence[Cost
     drafting = [row for row in rows if row.variant != NO_DRAFTING and row.workload != ALL]
     best = max(drafting, key=lambda row: row.speed_against_none)
     worst = min(drafting, key=lambda row: row.speed_against_none)
+    if not any(row.n_drafted for row in drafting):
+        yield "Nothing was drafted: what differs from answers without drafting is noise."
     yield (
         f"Against no drafting, answers come between {worst.speed_against_none:.2f} times "
         f"({worst.workload}, {worst.variant}) and {best.speed_against_none:.2f} times "
@@ -364,8 +401,9 @@ def _comparison(what: str, before: Row, after: Row) -> str:
     faster = before.draft_us_per_drafted / after.draft_us_per_drafted
     measured = after.tokens_per_s / before.tokens_per_s
     return (
-        f"{what} makes drafting {faster:.1f} times faster and answers {answers_faster(before, after):.4f} "
-        f"times as fast (the model's own time held equal; measured with its noise, {measured:.2f} times): "
+        f"{what} makes the drafting inside these answers {faster:.1f} times faster and the answers "
+        f"{answers_faster(before, after):.4f} times as fast "
+        f"(the model's own time held equal; measured with its noise, {measured:.2f} times): "
         f"drafting was {before.drafting_share:.3%} of the answer's time and is {after.drafting_share:.3%}. "
         "A draft is not an answer."
     )

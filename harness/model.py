@@ -121,7 +121,7 @@ def _meta(model: Any, key: str) -> str:
 
 def _encode(vocabulary: Any, text: str, *, add_special: bool, parse_special: bool) -> TokenArray:
     library = _Library.get()
-    raw = text.encode()
+    raw = text.encode(errors="replace")  # half a surrogate pair is in no vocabulary
     room = len(raw) + 16
     while True:
         tokens = np.empty(room, dtype=np.int32)

@@ -27,6 +27,8 @@ from harness.manifests import (
     base_versions,
     cached_manifest,
     content_key,
+    load_manifest,
+    manifest_path,
     sha256_file,
     write_atomic,
     write_manifest,
@@ -166,6 +168,7 @@ class Preparation:
 def converted(llama: StaticFile, variant: Variant, cache: Path, note: Note) -> StaticFile:
     """The variant's own format of a llama.cpp static file, made once, in a process of its own."""
     parameters = {"kind": "converted-static", "static": llama.sha256, "format": variant.static_format}
+    made_from = load_manifest(llama.path, "static") if manifest_path(llama.path).is_file() else None
     target = cache / "static" / f"{content_key(parameters)}.{variant.static_format}"
     manifest = cached_manifest(target, "static")
     if manifest is None:
@@ -182,8 +185,12 @@ def converted(llama: StaticFile, variant: Variant, cache: Path, note: Note) -> S
             temporary.unlink(missing_ok=True)
         manifest = Manifest(
             kind="static",
-            inputs={"llama": llama.sha256, "module": variant.module_sha256},
-            parameters=parameters,
+            inputs={
+                **(made_from.inputs if made_from else {}),  # the tokenizer, above all
+                "llama": llama.sha256,
+                "module": variant.module_sha256,
+            },
+            parameters={**(made_from.parameters if made_from else {}), **parameters},
             versions=base_versions(),
             sha256=digest,
             bytes=size,

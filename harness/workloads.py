@@ -35,7 +35,7 @@ class Workload(BaseModel):
     field: str | None = None
     where: dict[str, str] = {}
     reference: tuple[str, ...] = ()
-    template: str = _PLACE
+    template: str = Field(default=_PLACE, pattern=r"\{text\}")
     chat: bool = False
     skip: int = Field(default=0, ge=0)
     n_prompts: int = Field(default=3, ge=1)
@@ -67,6 +67,8 @@ def read_prompts(workload: Workload, text_dir: Path | None = None) -> list[str]:
     path = workload.path(text_dir)
     prompts: list[str] = []
     for i, (text, _) in enumerate(_texts(workload, path)):
+        if not text:
+            raise InputError(path, f"workload {workload.name}: record {i + 1} has an empty prompt", "skip it")
         if i >= workload.skip:
             prompts.append(workload.template.replace(_PLACE, text))
         if len(prompts) == workload.n_prompts:
@@ -119,7 +121,7 @@ def _texts(workload: Workload, path: Path) -> Iterator[tuple[str, str]]:
 def _record(line: bytes, where: str) -> dict[str, Any]:
     try:
         record = json.loads(line)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise InputError(where, f"is not JSON ({error})", "correct the line") from error
     if not isinstance(record, dict):
         raise InputError(where, "is not a JSON object", "correct the line")

@@ -28,7 +28,8 @@ from harness.cache_files import (
 )
 from harness.errors import InputError
 from harness.manifests import Manifest, load_manifest, sha256_file, write_manifest
-from harness.tokens import write_tokens
+from harness.tokenizers import load_tokenizer
+from harness.tokens import tokenize_file, write_tokens
 
 try:
     spill.caches_module()
@@ -315,6 +316,21 @@ def test_a_bound_is_judged_before_the_work_even_if_there_is_none(tmp_path: Path)
     assert CliRunner().invoke(app, call, catch_exceptions=False).exit_code == 0
     with pytest.raises(InputError, match=r"--memory: 10 bytes are too few"):
         CliRunner().invoke(app, [*call, "--memory", "10"], catch_exceptions=False)
+
+
+def test_the_verb_makes_summary_files_that_know_their_tokenizer(tmp_path: Path) -> None:
+    text = tmp_path / "a.txt"
+    text.write_text("the cat sat on the mat and the dog sat on the log\n" * 200)
+    token_file = tokenize_file(text, load_tokenizer("tekken"), tmp_path)
+    call = ["build", str(token_file.path), "--format", "summary", "--cache-dir", str(tmp_path / "cache")]
+    result = CliRunner().invoke(
+        app, [*call, "--out", str(tmp_path / "a.summary"), "--json"], catch_exceptions=False
+    )
+    assert json.loads(result.stdout)["format"] == "summary"
+    info = verify_cache(tmp_path / "a.summary", tokens=token_file.path)
+    assert info.format == "summary"
+    assert info.vocabulary is not None
+    assert info.vocabulary.sha256 == token_file.tokenizer_sha256
 
 
 def test_a_misspelt_verb_is_named(tmp_path: Path) -> None:

@@ -315,6 +315,23 @@ def test_a_broken_history_is_one_clear_line(damage: str, tmp_path: Path) -> None
     assert "\n" not in str(caught.value)
 
 
+def test_a_loaded_history_is_bounded_too(tmp_path: Path) -> None:
+    draft = LadderDraft()
+    draft(text(1, 100))
+    draft.save(tmp_path / "h")
+    small = LadderDraft(max_history_tokens=10)
+    small.load(tmp_path / "h")
+    assert small.history_tokens <= 10
+
+
+def test_a_model_that_keeps_one_row_of_logits_is_refused() -> None:
+    class OneRow:
+        _logits_all = False
+
+    with pytest.raises(InputError, match="drafts need all; open it with logits_all=True"):
+        LadderDraft(model=OneRow())
+
+
 def test_thresholds_replace_the_gates() -> None:
     ids = np.array([1, 2, 3, 4, 5, 1, 2, 3, 4], dtype=np.int32)
     assert LadderDraft(n_draft=2)(ids).tolist() == [5, 1]
@@ -331,7 +348,14 @@ def test_thresholds_replace_the_gates() -> None:
 
 @pytest.mark.parametrize(
     "thresholds",
-    [{"context": {5: (1, 1)}}, {"nowhere": {1: (1, 1)}}, {"static": {2: (0, 50)}}, {"static": {2: (1, 101)}}],
+    [
+        {"context": {5: (1, 1)}},
+        {"nowhere": {1: (1, 1)}},
+        {"static": {2: (0, 50)}},
+        {"static": {2: (1, 101)}},
+        {"context": {1: 3}},
+        "EAGER",
+    ],
 )
 def test_wrong_thresholds_are_one_clear_line(thresholds: Any) -> None:
     with pytest.raises(InputError, match="threshold"):

@@ -248,7 +248,7 @@ def test_costs_are_measured_after_the_prompt() -> None:
     assert [point.batch for point in points] == [1, 2, 8]
     assert model.n_past == 32
     assert all(point.min_ns <= point.median_ns <= point.max_ns for point in points)
-    with pytest.raises(InputError, match="cost curve"):
+    with pytest.raises(InputError, match="cost_prompt_tokens: 2 do not go"):
         measure_costs(model, array([1, 2]), [8])
 
 
@@ -304,6 +304,10 @@ def test_the_shipped_config_and_its_mistakes(tmp_path: Path) -> None:
         "speed=9": "speed",
         "advise_n_drafts=[99]": "advise_n_drafts",
         'variants=["frozen","frozen"]': "named twice",
+        "advise_n_drafts=[]": "advise_n_drafts",
+        "n_draft=40": "n_draft 40 and the token before it",
+        "n_batch=3": "are more than n_batch 3",
+        "cost_prompt_tokens=2030": "cost_prompt_tokens 2030 and a batch of 32 do not fit n_ctx 2048",
     }.items():
         with pytest.raises(InputError, match=problem):
             load_config(ROOT / "configs" / "e2e.toml", [change])
@@ -388,7 +392,7 @@ def test_the_ledgers_come_from_the_records_alone(results: Path, tmp_path: Path) 
     ] == before
     page = written[0].read_text()
     assert "A draft is not an answer." in page
-    assert "Rung 1 (copying map) to rung 5 (frozen + precheck) makes drafting" in page
+    assert "Rung 1 (copying map) to rung 5 (frozen + precheck) makes the drafting inside" in page
     assert "2 of 3 answers with drafting are the same text" in page
     assert "instead of" in page
     assert "nan" not in page.lower().replace("nanosecond", "")
@@ -441,7 +445,60 @@ def test_broken_results_are_one_clear_line(results: Path) -> None:
     assert E2eRecord.model_fields["kind"].is_required()
 
 
+@needs_variants
+@pytest.mark.parametrize(
+    ("change", "problem"),
+    [
+        (lambda m: m.update(tokens=[*m["tokens"][:2], 1 + m["tokens"][2]]), "another than without drafting"),
+        (lambda m: m.update(wall_ns=0), "its wall time is"),
+        (lambda m: m.update(outer_wall_ns=2 * m["outer_wall_ns"]), "phases sum to"),
+        (lambda m: m.clear(), "does not go with its records"),
+        (lambda m: m.pop("n_new"), "does not go with its records"),
+    ],
+)
+def test_answers_that_were_tampered_with_are_not_shown(results: Path, change: Any, problem: str) -> None:
+    for path in (results / "runs").glob("*.json"):
+        content = json.loads(path.read_text())
+        if (content["kind"], content["spec"].get("variant")) == ("generation", "copying_map"):
+            change(content["measured"])
+            path.write_text(json.dumps(content))
+    with pytest.raises(InputError, match=problem):
+        load_ledgers(results)
+
+
+@needs_variants
+def test_a_missing_record_and_a_bare_index_name_the_verb(results: Path) -> None:
+    index = json.loads((results / "e2e.json").read_text())
+    (results / "runs" / f"{index['keys'][0]}.json").unlink()
+    with pytest.raises(InputError, match=r"is missing; run `ladder e2e` again"):
+        load_ledgers(results)
+    (results / "e2e.json").write_text('{"schema": 1}')
+    with pytest.raises(InputError, match="does not go with its records"):
+        load_ledgers(results)
+
+
+def test_the_variable_names_the_small_model(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LADDER_MODEL", "/models/mine.gguf")
+    assert model_path("smollm2") == Path("/models/mine.gguf")
+    assert model_path("/other.gguf") == Path("/other.gguf")
+
+
+def test_workloads_that_cannot_be_prompts(tmp_path: Path) -> None:
+    path = tmp_path / "w.jsonl"
+    work = Workload(name="w", file=str(path), field="prompt", n_prompts=1)
+    for line, problem in {
+        '{"prompt": ""}': "record 1 has an empty prompt",
+        "[" * 100_000: "line 1: is not JSON",
+    }.items():
+        path.write_text(line + "\n")
+        with pytest.raises(InputError, match=problem):
+            read_prompts(work)
+    with pytest.raises(ValueError, match="template"):
+        Workload(name="w", file="x", template="no place for it")
+
+
 def test_without_the_model_the_verb_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("LADDER_MODEL", raising=False)
     from importlib import metadata
 
     def absent(name: str) -> Any:
