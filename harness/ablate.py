@@ -53,6 +53,11 @@ def experiment_for(base: Experiment, variant: Variant) -> Experiment:
         raise InputError(
             f"variant {variant.name}", "its variant.toml names no `versus`", "name one that changes another"
         )
+    for key in ("n_ctx", "n_draft", "page_cache"):
+        if len(getattr(base, key)) > 1:
+            raise InputError(key, "has several values, an ablation compares at one", f"give {key} one value")
+    if axis := next((name for name, values in base.axes.items() if len(values) > 1), None):
+        raise InputError(f"axes.{axis}", "has several values, an ablation compares at one", "give it one")
     changes: dict[str, Any] = {
         "name": f"ablation-{variant.name}",
         "variants": (variant.versus, variant.name),

@@ -24,6 +24,7 @@ mpl.use("Agg")
 
 SIZE_INCHES = (9.6, 6.0)
 PNG_DPI = 150
+ROOMY_LABEL, CHARACTER_WIDTH = 17, 0.0095  # longer names of variants (with axes) take room from the axes
 CAPTION_CHARACTERS = 165  # of a line as wide as the picture
 RC: dict[Any, Any] = {
     "svg.hashsalt": "draft-ladder",  # without it every SVG has new ids
@@ -220,7 +221,9 @@ def draw(chart: Chart, series: list[Series], results: Results) -> Figure:
     notes = absences(results)
     lines = [*caption(results), *notes]
     bottom = 0.115 + 0.029 * len(lines)
-    axes = figure.add_axes((0.085, bottom, 0.665, 0.86 - bottom))
+    longest = max(len(item.label) for item in series)
+    width = 0.665 - CHARACTER_WIDTH * max(0, longest - ROOMY_LABEL)
+    axes = figure.add_axes((0.085, bottom, width, 0.86 - bottom))
     place = horizontal_places([size for item in series for size in item.sizes])
     groups = comparable_sizes(results, {size for item in series for size in item.sizes})
     for index, item in enumerate(series):

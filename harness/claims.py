@@ -6,6 +6,7 @@ The claims file states the rule at its head. A pure function of results folders:
 
 from __future__ import annotations
 
+import math
 import statistics
 import tomllib
 from collections.abc import Sequence
@@ -71,6 +72,8 @@ class Claim(BaseModel):
 
     @model_validator(mode="after")
     def _pair(self) -> Claim:
+        if self.ratio is not None and not 0 < self.ratio[0] <= self.ratio[1] < math.inf:
+            raise ValueError("`ratio` goes from a lowest to a highest number above 0")
         pairwise = self.metric in METRICS or self.metric == "load_time and peak_rss"
         if pairwise and not (self.variant and self.versus):
             raise ValueError("a ratio needs `variant` and `versus`")

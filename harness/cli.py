@@ -265,9 +265,7 @@ def replay(
         raise InputError("--timeout-s", f"{timeout_s:g} s is no time to wait", "give seconds above 0")
     if dump is not None:
         refuse_overwriting(dump, tokens, static)
-    if cpu is not None and cpu not in (environment.affinity() or [cpu]):
-        cores = ", ".join(map(str, environment.affinity() or []))
-        raise InputError("--cpu", f"core {cpu} is not usable here", f"use one of {cores}")
+    environment.check_core(cpu, "--cpu")
     chosen = find(variant)
     options = _axis_options(chosen, axis or [])
     if static is not None:
@@ -405,7 +403,8 @@ def measure(
 
     variants = [find(name) for name in experiment.variants]
     check_axes(experiment.axes, variants)
-    folder = results / (machine or environment.machine_slug()) / experiment.name
+    folder = results / environment.machine_folder(machine) / experiment.name
+    environment.check_core(experiment.cpu)
     for line in environment.warnings(experiment.cpu):
         stderr.print(f"warning: {line}", style="yellow", markup=False)
     with stage_display() as display:
@@ -600,7 +599,7 @@ def _results_folder(target: Path, results: Path, machine: str | None) -> Path:
     """The results folder that is meant: itself, or the one this machine's run of a config writes."""
     if target.suffix != ".toml":
         return target
-    return results / (machine or environment.machine_slug()) / load_experiment(target)[0].name
+    return results / environment.machine_folder(machine) / load_experiment(target)[0].name
 
 
 def _stats(folder: Path, json_: bool) -> None:
@@ -659,7 +658,7 @@ def all_(
     """Run an experiment, then write its statistics and charts: from text to picture."""
     code = _run(config, set_, text, cache, results, machine, force, dry_run=False, json_=False)
     experiment, _ = load_experiment(config, set_ or [])
-    folder = results / (machine or environment.machine_slug()) / experiment.name
+    folder = results / environment.machine_folder(machine) / experiment.name
     _stats(folder, json_=False)
     _charts(folder, plots)
     raise typer.Exit(int(code))

@@ -55,6 +55,8 @@ def ablate(
         base, overrides = load_experiment(config, set_ or [])
         experiment = experiment_for(base, chosen)
         code, folder = cli.measure(experiment, overrides, text, cache, results, machine)
+        if code == ExitCode.DRAFTS_DIFFER:
+            raise typer.Exit(int(code))
     assert chosen.versus is not None
     names = (chosen.name, chosen.versus)
     found = load_results(folder)
@@ -85,13 +87,15 @@ def claims(
 ) -> None:
     """Judge every claim of the article by the records of one or more runs."""
     from harness.claims import as_markdown, as_short_table, explanations, judge, load_claims, remarks, tally
-    from harness.manifests import write_atomic
+    from harness.manifests import refuse_overwriting, write_atomic
     from harness.stats import load_results
     from harness.stats_table import as_text
 
     chosen = "json" if json_ else format_
     if chosen not in ("table", "json", "markdown"):
         raise InputError("--format", f"{format_!r} is unknown", "use table, json or markdown")
+    if out is not None:
+        refuse_overwriting(out, file, *_files_of(*folders))
     loaded = load_claims(file)
     found = [load_results(folder) for folder in folders]
     judged = judge(loaded, found)
@@ -107,6 +111,11 @@ def claims(
         write_atomic(out, text.encode())
     else:
         print(text, end="")
+
+
+def _files_of(*folders: Path) -> list[Path]:
+    """What a results folder holds: never to be written over by what is made from it."""
+    return [path for folder in folders for path in folder.rglob("*.json")]
 
 
 def compare(
@@ -148,7 +157,7 @@ def export(
 ) -> None:
     """Hand the records to other tools: `python -m pyperf stats`, `hist` and `compare_to --table`."""
     from harness.export import EXPORTED, pyperf_suite, to_json
-    from harness.manifests import write_atomic
+    from harness.manifests import refuse_overwriting, write_atomic
     from harness.stats import load_results
 
     if not pyperf:
@@ -156,6 +165,8 @@ def export(
     unknown = sorted(set(metric or []) - set(EXPORTED))
     if unknown:
         raise InputError("--metric", f"{unknown[0]!r} cannot be exported", f"use {', '.join(EXPORTED)}")
+    if out is not None:
+        refuse_overwriting(out, *_files_of(folder))
     text = to_json(pyperf_suite(load_results(folder), metric or EXPORTED))
     if out is not None:
         write_atomic(out, text.encode())

@@ -18,6 +18,9 @@ TEXT_VARIABLE = "LADDER_TEXT"
 _VARIABLE = re.compile(r"\$\{(\w+)\}")
 
 
+MOST_DRAFTED = 65_536  # what the drafters' own check allows
+
+
 class Experiment(BaseModel):
     """What to measure. Sizes are in MB (10^6 bytes) of corpus text; 0 is a run without a static cache.
 
@@ -34,16 +37,16 @@ class Experiment(BaseModel):
     replay_mb: float | None = Field(default=None, gt=0)  # replay only the text's first MB
     tokenizer: str = "tekken"
     sizes_mb: tuple[float, ...] = Field(min_length=1)
-    n_ctx: tuple[Annotated[int, Field(ge=2)], ...] = Field(default=(4096,), min_length=1)
-    n_draft: tuple[Annotated[int, Field(ge=0)], ...] = Field(default=(3,), min_length=1)
+    n_ctx: tuple[Annotated[int, Field(ge=2, lt=2**31)], ...] = Field(default=(4096,), min_length=1)
+    n_draft: tuple[Annotated[int, Field(ge=0, le=MOST_DRAFTED)], ...] = Field(default=(3,), min_length=1)
     repeats: int = Field(default=3, ge=1)
     chunk_repeats: int = Field(default=1, ge=0)  # further runs with one pair of clock readings per chunk
     histogram_repeats: int = Field(default=0, ge=0)  # further runs with a histogram of single draft calls
     warmup: int = Field(default=0, ge=0)  # rounds before the first repeat: recorded, left out of the summary
     variants: tuple[str, ...] = Field(min_length=1)
     seed: int = 1
-    timeout_s: float = Field(default=3600, gt=0)
-    memory_limit_mb: int | None = Field(default=None, gt=0)  # of a worker's address space
+    timeout_s: float = Field(default=3600, gt=0, le=1e7)
+    memory_limit_mb: int | None = Field(default=None, gt=0, le=10**9)  # of a worker's address space
     cpu: int | None = Field(default=None, ge=0)  # core the workers are pinned to
     page_cache: tuple[Literal["warm", "cold"], ...] = Field(default=("warm",), min_length=1)
     axes: dict[str, list[str]] = {}

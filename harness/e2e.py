@@ -534,7 +534,8 @@ def _opened(
 
 def run_e2e(config: E2eConfig, options: Options, note: Note) -> Path:
     """Run or resume an experiment; its results folder. Raises LadderError."""
-    folder = options.results / (options.machine or environment.machine_slug()) / config.name
+    environment.check_core(config.cpu)
+    folder = options.results / environment.machine_folder(options.machine) / config.name
     for inputs, model in _opened(config, options, config.variants, note):
         with folder_lock(folder, "runner"):
             experiment = Experiment(config, inputs, model, folder, force=options.force, note=note)

@@ -20,6 +20,8 @@ from typing import Any
 
 import psutil
 
+from harness.errors import InputError
+
 _CPU = Path("/sys/devices/system/cpu")
 _DEPENDENCIES = (
     "draft-ladder",
@@ -53,6 +55,20 @@ def machine_slug() -> str:
     model = re.sub(r"\(r\)|\(tm\)|\bcpu\b|\bprocessor\b|@.*", " ", cpu_model().lower())
     name = "-".join(re.findall(r"[a-z0-9]+", model)) or platform.machine().lower()
     return f"{name}-{os.cpu_count() or 1}c-{platform.system().lower()}"
+
+
+def machine_folder(name: str | None) -> str:
+    """The folder of a machine's results: `name`, or one made from the CPU. InputError for a path."""
+    if name is not None and (name in ("", ".", "..") or Path(name).name != name):
+        raise InputError("--machine", f"{name!r} is no name of a folder", "give a name without a slash")
+    return name or machine_slug()
+
+
+def check_core(cpu: int | None, key: str = "cpu") -> None:
+    """InputError where the core is not there for this process."""
+    usable = affinity()
+    if cpu is not None and usable is not None and cpu not in usable:
+        raise InputError(key, f"core {cpu} is not usable here", f"use one of {', '.join(map(str, usable))}")
 
 
 def cpu_model() -> str:

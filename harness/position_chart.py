@@ -66,7 +66,9 @@ def draw_positions(results: Results) -> Figure | None:
         return None
     figure = Figure(figsize=(9.6, 6.0))
     FigureCanvasAgg(figure)
-    axes = figure.add_axes((0.085, 0.19, 0.56, 0.66))
+    lines = caption(results)
+    bottom = 0.105 + 0.029 * len(lines)
+    axes = figure.add_axes((0.085, bottom, 0.56, 0.85 - bottom))
     for item in series:
         places = [index + 1 for index, share in enumerate(item.shares) if share is not None]
         shares = [share for share in item.shares if share is not None]
@@ -90,8 +92,9 @@ def draw_positions(results: Results) -> Figure | None:
     figure.text(
         0.085, 0.93, f"Acceptance by place in the draft ({size})", fontsize=13, fontweight="bold", va="center"
     )
-    for index, line in enumerate(caption(results)):
-        figure.text(0.012, 0.049 - 0.029 * index, line, fontsize=7.5, color="#555555", va="center")
+    for index, line in enumerate(lines):
+        y = 0.020 + 0.029 * (len(lines) - 1 - index)
+        figure.text(0.012, y, line, fontsize=7.5, color="#555555", va="center")
     return figure
 
 

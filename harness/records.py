@@ -21,6 +21,11 @@ SETTINGS = ("n_ctx", "n_draft", "page_cache")
 _FOLDERS = re.compile(r"(?<![\w./])/(?:[^\s/:;,'\"]+/)+")
 
 
+EXPERIMENT_SCHEMA = 1  # of experiment.json
+# Settings that a line about a run names only where they are others.
+USUAL: dict[str, Any] = {"n_ctx": 4096, "n_draft": 3, "page_cache": "warm"}
+
+
 class _Frozen(BaseModel):
     # "constants": NaN must reach the strict writer and fail there, not turn into null without a reason.
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False, ser_json_inf_nan="constants")
@@ -100,7 +105,8 @@ class RunSpec(_Frozen):
     def describe(self) -> str:
         """One line for people."""
         text = f"{self.variant_label} at {self.size_mb:g} MB, {self.timing} timing, repeat {self.repeat + 1}"
-        return text + (" (warm-up)" if self.warmup else "")
+        unusual = [f"{name} {getattr(self, name)}" for name in USUAL if getattr(self, name) != USUAL[name]]
+        return ", ".join([text, *unusual]) + (" (warm-up)" if self.warmup else "")
 
 
 class Failure(_Frozen):
@@ -199,7 +205,7 @@ def load_json(path: Path) -> dict[str, Any]:
         content = json.loads(path.read_bytes(), parse_constant=refuse)
     except FileNotFoundError as error:
         raise InputError(path, "no such file", "run `ladder run` first") from error
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise InputError(path, f"not readable as JSON ({error})", "remove it and run again") from error
     if not isinstance(content, dict):
         raise InputError(path, "not a JSON object", "remove it and run again")

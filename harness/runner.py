@@ -18,6 +18,7 @@ from harness.launch import run_worker
 from harness.locks import folder_lock
 from harness.manifests import write_atomic
 from harness.records import (
+    EXPERIMENT_SCHEMA,
     CorpusLabel,
     Failure,
     RunRecord,
@@ -26,6 +27,7 @@ from harness.records import (
     TokenizerLabel,
     check_drafts,
     draft_group,
+    load_json,
     load_record,
     redact_paths,
     write_record,
@@ -223,6 +225,7 @@ def run_experiment(
         try:
             runs.mkdir(exist_ok=True)
             remove_leftovers(runs)
+            _refuse_newer(folder / "experiment.json")
             write_json(folder / "experiment.json", experiment_summary(experiment, jobs, overrides or {}))
             write_machine(folder)
             records = [
@@ -237,6 +240,16 @@ def run_experiment(
     if any(record.draft_check == "differ" for record in records):
         return ExitCode.DRAFTS_DIFFER
     return ExitCode.RUN_FAILED if any(record.status == "failed" for record in records) else ExitCode.OK
+
+
+def _refuse_newer(path: Path) -> None:
+    """What a newer Draft Ladder wrote is not for this one to replace."""
+    if path.exists():
+        schema = load_json(path).get("schema")
+        if isinstance(schema, int) and schema > EXPERIMENT_SCHEMA:
+            raise InputError(
+                f"{path}: schema", f"{schema} is newer than {EXPERIMENT_SCHEMA}", "update Draft Ladder"
+            )
 
 
 def _announce(jobs: Sequence[Job], observer: Observer) -> Sequence[Job]:
@@ -346,7 +359,7 @@ def experiment_summary(
     variants = {job.variant.name: job.variant for job in jobs}
     style = ("label", "rung", "kind", "color", "marker", "tie_class", "static_format", "changes", "versus")
     return {
-        "schema": 1,
+        "schema": EXPERIMENT_SCHEMA,
         "experiment": without_folders(experiment.model_dump(mode="json")),
         "overrides": without_folders(overrides),
         "variants": {

@@ -15,9 +15,8 @@ from typing import Any
 
 from harness.errors import InputError
 from harness.manifests import write_atomic
-from harness.records import RunRecord, load_json, load_records, varying_settings
+from harness.records import EXPERIMENT_SCHEMA, RunRecord, load_json, load_records, varying_settings
 
-EXPERIMENT_SCHEMA = 1
 NS_PER_US = 1e3
 NS_PER_S = 1e9
 BYTES_PER_MB = 1e6
@@ -452,8 +451,15 @@ def load_results(folder: Path) -> Results:
         raise InputError(
             f"{folder / 'experiment.json'}: schema", f"{schema!r} is not {EXPERIMENT_SCHEMA}", remedy
         )
+    for name in ("keys", "experiment", "variants"):
+        if name not in content:
+            raise InputError(
+                f"{folder / 'experiment.json'}: {name}", "is missing", "run the experiment again"
+            )
     keys = content["keys"]
     records = load_records(folder / "runs", keys)
+    for record in records:
+        _check_measured(record, folder / "runs" / f"{record.key}.json")
     present = {path.stem for path in (folder / "runs").glob("*.json")}
     return Results(
         folder=folder,
@@ -465,6 +471,27 @@ def load_results(folder: Path) -> Results:
         superseded_total=len(present - set(keys)),
         corpus_statistics=content.get("corpus_statistics", {}),
     )
+
+
+def _check_measured(record: RunRecord, path: Path) -> None:
+    """InputError where a record that says `ok` holds figures that no run can have."""
+    if record.status != "ok":
+        return
+    measured, problem = record.measured or {}, None
+    try:
+        figures = {
+            name: int(measured[name]) for name in ("n_accept", "n_drafted", "hit_calls", "draft_calls")
+        }
+        values = {metric.name: value for metric, value in metric_values(measured, record.spec.timing)}
+        below = [name for name, value in values.items() if value is not None and value < 0]
+        if below:
+            problem = f"{below[0]} is negative"
+        elif figures["n_accept"] > figures["n_drafted"] or figures["hit_calls"] > figures["draft_calls"]:
+            problem = "more was accepted than drafted, or more calls drafted than there were"
+    except (KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
+        problem = f"is no report of a run ({type(error).__name__}: {error})"
+    if problem is not None:
+        raise InputError(f"{path}: measured", problem, "remove it and run again")
 
 
 def run_rows(records: Iterable[RunRecord]) -> list[RunRow]:

@@ -7,12 +7,14 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 from runner_kit import real_variants, small_experiment
 from sample_records import make_measured, make_record, make_spec, write_results
 
 from harness.ablate import experiment_for, ratios, sentence, write_chart
+from harness.config import Experiment
 from harness.errors import InputError
 from harness.stats import load_results
 from harness.variants import find
@@ -123,3 +125,10 @@ def test_the_verb_measures_charts_and_says(tmp_path: Path) -> None:
     assert json.loads(again.stdout) == answer
     stats = ladder(tmp_path, "stats", folder)
     assert "p99.9" in stats.stdout
+
+
+@pytest.mark.parametrize("change", [{"n_draft": [1, 3]}, {"page_cache": ["warm", "cold"]}])
+def test_an_ablation_at_several_settings_is_refused_before_it_is_measured(change: dict[str, Any]) -> None:
+    base = Experiment.model_validate({**small_experiment().model_dump(), **change})
+    with pytest.raises(InputError, match=f"{next(iter(change))}: has several values"):
+        experiment_for(base, find("sorted_lower_bound"))

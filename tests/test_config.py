@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from harness import environment
 from harness.config import Experiment, fill_in, load_experiment, parse_override
 from harness.corpus import FilesConfig
 from harness.errors import InputError
@@ -116,3 +117,20 @@ def test_every_key_of_an_experiment_is_read_outside_of_its_own_module() -> None:
     text = "\n".join(sources)
     unused: list[Any] = [key for key in Experiment.model_fields if f"experiment.{key}" not in text]
     assert unused == []
+
+
+@pytest.mark.parametrize("change", ["timeout_s=1e10", "n_draft=1000000000", "n_ctx=3000000000"])
+def test_values_that_no_worker_takes_are_refused_at_once(change: str) -> None:
+    with pytest.raises(InputError, match=change.partition("=")[0]):
+        load_experiment(CONFIGS / "smoke.toml", [change])
+
+
+def test_a_machine_is_a_name_and_a_core_is_there() -> None:
+    assert environment.machine_folder("mine") == "mine"
+    for name in ("", "..", "../x", "/tmp"):
+        with pytest.raises(InputError, match="--machine: "):
+            environment.machine_folder(name)
+    environment.check_core(None)
+    if environment.affinity() is not None:
+        with pytest.raises(InputError, match="cpu: core 99999 is not usable here; use one of"):
+            environment.check_core(99_999)

@@ -26,7 +26,7 @@ from runner_kit import (
     write_tokens,
 )
 
-from harness import environment
+from harness import environment, runner
 from harness.config import Experiment
 from harness.errors import ExitCode, InputError, RunFailedError
 from harness.launch import run_worker
@@ -460,3 +460,13 @@ def test_the_process_ends_when_its_parent_was_gone_before_the_guard(inputs: Inpu
     )
     assert done.returncode == 1
     assert done.stdout == ""
+
+
+def test_an_experiment_of_a_newer_version_is_not_replaced(tmp_path: Path) -> None:
+    path = tmp_path / "experiment.json"
+    runner._refuse_newer(path)
+    path.write_text('{"schema": 1}')
+    runner._refuse_newer(path)
+    path.write_text('{"schema": 9}')
+    with pytest.raises(InputError, match=r"experiment\.json: schema: 9 is newer than 1; update Draft Ladder"):
+        runner._refuse_newer(path)

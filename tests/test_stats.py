@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 from sample_records import make_measured, make_record, make_spec, write_results
@@ -145,3 +146,36 @@ def test_a_line_of_progress_names_what_its_pass_measured() -> None:
     measured = make_measured(2.0) | {"histogram": [[1_000, 99], [8_000, 1]]}
     assert "draft calls p50 1, p99 1 µs" in run_line(make_record(tail, measured))
     assert "no draft call" in run_line(make_record(tail, measured | {"histogram": []}))
+
+
+@pytest.mark.parametrize(
+    ("change", "problem"),
+    [
+        ({"n_drafted": "many"}, "is no report of a run"),
+        ({"n_drafted": None}, "is no report of a run"),
+        ({"n_accept": 10**9}, "more was accepted than drafted"),
+        ({"draft_ns_total": -5}, "is negative"),
+    ],
+)
+def test_figures_that_no_run_can_have_are_refused(
+    tmp_path: Path, change: dict[str, Any], problem: str
+) -> None:
+    good = make_record(make_spec("frozen", 25), make_measured(2.0))
+    bad = make_record(make_spec("frozen", 25, 1), make_measured(2.0) | change)
+    folder = write_results(tmp_path / "machine" / "sample", [good, bad])
+    with pytest.raises(InputError, match=rf"runs/{bad.key}\.json: measured: .*{problem}"):
+        load_results(folder)
+
+
+def test_a_bare_experiment_file_names_what_is_missing(tmp_path: Path) -> None:
+    folder = write_results(
+        tmp_path / "machine" / "sample", [make_record(make_spec("frozen", 25), make_measured(2.0))]
+    )
+    content = json.loads((folder / "experiment.json").read_text())
+    del content["experiment"]
+    (folder / "experiment.json").write_text(json.dumps(content))
+    with pytest.raises(InputError, match=r"experiment\.json: experiment: is missing"):
+        load_results(folder)
+    (folder / "experiment.json").write_text("[" * 100_000)
+    with pytest.raises(InputError, match="not readable as JSON"):
+        load_results(folder)
