@@ -207,17 +207,27 @@ def oom_kills_total() -> int | None:
     return int(match.group(1)) if match else None
 
 
+_brought_in: set[Path] = set()
+
+
 def set_page_cache(path: Path, state: str) -> str:
-    """Bring a file into the page cache ("warm") or out of it ("cold"); the state reached, for the record."""
+    """Bring a file into the page cache ("warm") or out of it ("cold"); the state reached, for the record.
+
+    Warm always means read from front to end: a file's first time here drops what is cached of it. Pages that
+    came in one by one, by the faults of an earlier process that mapped the file, lie scattered in memory, and
+    whoever maps it next pays a tenth to a fifth more.
+    """
     with path.open("rb") as file:
-        if state == "cold":
-            if not hasattr(os, "posix_fadvise"):
-                return "unknown"
+        first_time = path.resolve() not in _brought_in
+        if (state == "cold" or first_time) and hasattr(os, "posix_fadvise"):
             os.fsync(file.fileno())  # only clean pages can be dropped
             os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
-            return "cold"
+        if state == "cold":
+            _brought_in.discard(path.resolve())
+            return "cold" if hasattr(os, "posix_fadvise") else "unknown"
         while file.read(1 << 22):
             pass
+    _brought_in.add(path.resolve())
     return "warm"
 
 
