@@ -17,8 +17,9 @@ import typer
 from harness import environment
 from harness.build_steps import STEPS, Request
 from harness.cache import SUFFIXES
-from harness.errors import ExitCode, InputError, LadderError, RunFailedError
-from harness.manifests import cache_dir, sha256_file
+from harness.errors import ExitCode, InputError, RunFailedError
+from harness.launch import WorkerInputError
+from harness.manifests import cache_dir, sha256_file, write_atomic
 from harness.runner import write_json, write_machine
 from harness.spill import parse_memory
 from harness.stats_table import TextTable, as_markdown, as_text, figure
@@ -116,7 +117,7 @@ def _run(step: str, folder: Path, request: Request, n_tokens: int | None) -> Req
     command = [sys.executable, "-m", "harness.build_steps", content]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode == ExitCode.USAGE:
-        raise _StepError(done.stderr.strip().splitlines()[-1])
+        raise WorkerInputError(done.stderr.strip().splitlines()[-1])
     if done.returncode != 0:
         last = (done.stderr.strip().splitlines() or ["no word"])[-1]
         raise RunFailedError(f"{step}: ended with {done.returncode}: {last}")
@@ -126,10 +127,6 @@ def _run(step: str, folder: Path, request: Request, n_tokens: int | None) -> Req
     n_tokens = answer.pop("n_tokens", n_tokens)
     pace = n_tokens / seconds if n_tokens and seconds else None
     return {"step": step, **answer, "loop_s": seconds, "n_tokens": n_tokens, "tokens_per_s": pace}
-
-
-class _StepError(LadderError):
-    """Bad input that a step found: its line already names file, offset and remedy."""
 
 
 # --- printing ---------------------------------------------------------------------------------------------
@@ -237,7 +234,7 @@ def command(
     folder.mkdir(parents=True, exist_ok=True)
     write_machine(folder)
     write_json(folder / RECORD_NAME, record)
-    (folder / PAGE_NAME).write_text(page(record), encoding="utf-8")
+    write_atomic(folder / PAGE_NAME, page(record).encode())
     if as_json:
         print(json.dumps(record, allow_nan=False))
         return

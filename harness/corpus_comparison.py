@@ -13,7 +13,7 @@ from rich.console import Console
 
 from harness import environment
 from harness.config import Experiment, load_experiment
-from harness.corpus_stats import CorpusStats, corpus_stats, lookup
+from harness.corpus_stats import N_CTX, N_DRAFT, REPLAY_VARIANT, CorpusStats, corpus_stats, lookup
 from harness.errors import InputError
 from harness.manifests import cache_dir, write_atomic
 from harness.prepare import Note, Preparation
@@ -24,7 +24,6 @@ from harness.variants import find
 
 SCHEMA = 1
 RECORD_NAME, PAGE_NAME = "corpora.json", "corpora.md"
-VARIANT = "frozen_precheck"  # whose replay gives hit rate and acceptance
 
 Unit = Literal["points", "percent"]
 LIMITS: dict[Unit, float] = {"points": 5.0, "percent": 20.0}
@@ -90,7 +89,7 @@ def compare_corpora(
 
 
 def _statistics(preparation: Preparation, note: Note) -> list[tuple[float, str, CorpusStats]]:
-    variant = find(VARIANT)
+    variant = find(REPLAY_VARIANT)
     found = []
     for size, corpus, source in preparation.corpora():
         if isinstance(source, SyntheticSource) and preparation.source is not source:
@@ -118,7 +117,8 @@ def table(pairs: Sequence[Pair]) -> TextTable:
             unit = "points" if figure.unit == "points" else "%"
             by = "-" if found is None else f"{found:+.2f} {unit}"
             rows.append((figure.label, f"{pair.size_mb:g}", *shown, by, verdict(figure, found)))
-    columns = ("", "MB", "real", "synthetic", "difference", f"limit {LIMITS['points']:g} points / 20 %")
+    limits = f"limit {LIMITS['points']:g} points / {LIMITS['percent']:g} %"
+    columns = ("", "MB", "real", "synthetic", "difference", limits)
     return TextTable(pairs[0].real_label if pairs else "", columns, rows)
 
 
@@ -137,7 +137,8 @@ def page(pairs: Sequence[Pair], seed: int) -> str:
             "# Real text beside the synthetic language",
             "",
             f"{pairs[0].real_label}, and the synthetic language (seed {seed}) at {sizes} MB; hit rate and",
-            f"acceptance from one replay of `{VARIANT}` (n_ctx 4096, n_draft 3), each of its own text.",
+            f"acceptance from one replay of `{REPLAY_VARIANT}` (n_ctx {N_CTX}, n_draft {N_DRAFT}), "
+            "each of its own text.",
             "",
             as_markdown(table(pairs)),
             "",

@@ -71,7 +71,7 @@ def room_bytes(memory_bytes: int) -> int:
 
     To be asked before the work: what an allocator holds back afterwards is no part of the program.
     """
-    used = psutil.Process().memory_info().rss + WORKING_BYTES
+    used = _used_bytes()
     least = used + LEAST_PART_TOKENS * WIDE_BYTES
     if memory_bytes < least:
         rounded = -(-int(least * ADVICE_MARGIN) // 10**6)  # the next process will not be just as large
@@ -83,10 +83,13 @@ def room_bytes(memory_bytes: int) -> int:
     return memory_bytes - used
 
 
+def _used_bytes() -> int:
+    return int(psutil.Process().memory_info().rss) + WORKING_BYTES
+
+
 def room_left(memory_bytes: int) -> int:
     """The same in the midst of the work, where memory the allocator keeps is no reason to give up."""
-    used = psutil.Process().memory_info().rss + WORKING_BYTES
-    return max(memory_bytes - used, LEAST_PART_TOKENS * WIDE_BYTES)
+    return max(memory_bytes - _used_bytes(), LEAST_PART_TOKENS * WIDE_BYTES)
 
 
 def part_tokens(memory_bytes: int, vocab_size: int) -> int:
