@@ -24,11 +24,11 @@ import numpy as np
 import numpy.typing as npt
 
 from harness import native
-from harness.cache import static_statistics
+from harness.caches.cache import static_statistics
 from harness.errors import InputError
-from harness.generation import draft_room
+from harness.llama.generation import draft_room
+from harness.llama.model import Vocabulary, read_vocabulary
 from harness.manifests import load_manifest, manifest_path, open_regular, write_atomic
-from harness.model import Vocabulary, read_vocabulary
 from harness.variants import find
 
 if TYPE_CHECKING:

@@ -10,8 +10,8 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 from runner_kit import Watcher, small_experiment, small_inputs, small_plan
 
-from harness.records import RunRecord
-from harness.runner import Job, run_experiment
+from harness.measure.records import RunRecord
+from harness.measure.runner import Job, run_experiment
 
 
 class Announcer(Watcher):

@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
-from harness.config import Experiment
 from harness.errors import LadderError
 from harness.manifests import sha256_file
-from harness.records import CorpusLabel, RunRecord, TextLabel, TokenizerLabel
-from harness.runner import Inputs, Job, SizeInputs, StaticFile, plan
+from harness.measure.config import Experiment
+from harness.measure.records import CorpusLabel, RunRecord, TextLabel, TokenizerLabel
+from harness.measure.runner import Inputs, Job, SizeInputs, StaticFile, plan
 from harness.variants import Variant, discover, find
 
 # A Python file may be a variant too; these wrap a real one and go wrong in one place.

@@ -6,7 +6,15 @@ import json
 from pathlib import Path
 from typing import Any
 
-from harness.records import CorpusLabel, Failure, RunRecord, RunSpec, TextLabel, TokenizerLabel, write_record
+from harness.measure.records import (
+    CorpusLabel,
+    Failure,
+    RunRecord,
+    RunSpec,
+    TextLabel,
+    TokenizerLabel,
+    write_record,
+)
 
 STYLE = {
     "copying_map": ("copying map", 1, "rung", "#000000", "o", "iteration"),

@@ -13,10 +13,10 @@ import pytest
 from runner_kit import real_variants, small_experiment
 from sample_records import make_measured, make_record, make_spec, write_results
 
-from harness.ablate import experiment_for, ratios, sentence, write_chart
-from harness.config import Experiment
 from harness.errors import InputError
-from harness.stats import load_results
+from harness.measure.config import Experiment
+from harness.report.ablate import experiment_for, ratios, sentence, write_chart
+from harness.report.stats import load_results
 from harness.variants import find
 
 HISTOGRAM = [[1000, 90], [4000, 9], [64000, 1]]

@@ -16,9 +16,10 @@ from native_modules import variants
 from specification import ORDERS, Specification, Step, draft_everywhere, read_static, write_static
 from typer.testing import CliRunner
 
-from harness import audit as auditor
-from harness.audit import audit
+from harness.cli import evidence_verbs
 from harness.errors import InputError
+from harness.studies import audit as auditor
+from harness.studies.audit import audit
 
 Break = Callable[[Specification, list[Step], int], list[Step]]
 
@@ -169,7 +170,7 @@ def test_command(files: Files, monkeypatch: pytest.MonkeyPatch) -> None:
     modules = {"good": Module("token"), "reference": Module("iteration"), "bad": Module("token", cut)}
     monkeypatch.setattr(auditor, "load_module", modules.__getitem__)
     app = typer.Typer()
-    app.command()(auditor.audit_command)
+    app.command()(evidence_verbs.audit)
     options = ["--tokens", str(files.tokens), "--static", str(files.static), "--n-ctx", "100", "--json"]
     good = CliRunner().invoke(app, ["good", "reference", *options])
     assert good.exit_code == 0
@@ -191,14 +192,14 @@ def test_the_command_names_files_and_refuses_mixed_tokenizers(
     modules = {"good": Module("token"), "other": Module("token"), "refusing": Refusing("token")}
     monkeypatch.setattr(auditor, "load_module", modules.__getitem__)
     with pytest.raises(InputError, match=r"\.tok: byte 8: token -5 is negative; give token ids"):
-        auditor.audit_command("refusing", "good", files.tokens)
+        evidence_verbs.audit("refusing", "good", files.tokens)
     short = tmp_path / "short.tok"
     short.write_bytes(files.tokens.read_bytes()[:4])
-    auditor.audit_command("good", "other", short)
+    evidence_verbs.audit("good", "other", short)
     assert "short.tok: 1 tokens: nothing was drafted; give a longer token file" in capsys.readouterr().err
-    monkeypatch.setattr("harness.cache.check_same_tokenizer", lambda static, tokens: 1 / 0)
+    monkeypatch.setattr("harness.caches.cache.check_same_tokenizer", lambda static, tokens: 1 / 0)
     with pytest.raises(ZeroDivisionError):
-        auditor.audit_command("good", "other", files.tokens, files.static)
+        evidence_verbs.audit("good", "other", files.tokens, files.static)
 
 
 def cut(drafter: Specification, steps: list[Step], n_draft: int) -> list[Step]:

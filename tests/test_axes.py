@@ -12,10 +12,10 @@ from golden_data import golden_cases
 from native_modules import ABSENT, Variant, variants
 from runner_kit import Watcher, small_experiment, small_inputs, small_plan
 
-from harness.config import Experiment, load_experiment
 from harness.errors import ExitCode, InputError
-from harness.runner import Inputs, check_axes, experiment_summary, plan, run_experiment
-from harness.stats import load_results, run_rows
+from harness.measure.config import Experiment, load_experiment
+from harness.measure.runner import Inputs, check_axes, experiment_summary, plan, run_experiment
+from harness.report.stats import load_results, run_rows
 from harness.variants import find
 
 pytestmark = pytest.mark.skipif(not variants(), reason=ABSENT)

@@ -10,12 +10,13 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from harness import build_bench, spill
-from harness.build_bench import COMPARED, page, sentences, table
-from harness.build_steps import STEPS
-from harness.cli import app
+from harness.caches import spill
+from harness.cli.program import app
 from harness.errors import InputError, LadderError
-from harness.tokens import write_tokens
+from harness.studies import build_bench
+from harness.studies.build_bench import COMPARED, page, sentences, table
+from harness.studies.build_steps import STEPS
+from harness.text.tokens import write_tokens
 
 try:
     spill.caches_module()

@@ -18,7 +18,7 @@ import numpy as np
 import pytest
 
 from harness import native
-from harness.cache import build_static_cache, check_same_tokenizer, static_format_of, static_statistics
+from harness.caches.cache import build_static_cache, check_same_tokenizer, static_format_of, static_statistics
 from harness.errors import InputError
 from harness.manifests import Manifest, Progress, load_manifest, sha256_file, write_manifest
 

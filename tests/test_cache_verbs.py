@@ -13,11 +13,11 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from harness import native, spill
-from harness.cache import build_static_cache
-from harness.cache_files import (
+from harness import native
+from harness.caches import spill
+from harness.caches.cache import build_static_cache
+from harness.caches.cache_files import (
     Vocabulary,
-    app,
     check_vocabulary,
     export_cache,
     import_cache,
@@ -26,10 +26,11 @@ from harness.cache_files import (
     verify_cache,
     vocabulary_of,
 )
+from harness.cli.cache_verbs import app
 from harness.errors import InputError
 from harness.manifests import Manifest, load_manifest, sha256_file, write_manifest
-from harness.tokenizers import load_tokenizer
-from harness.tokens import tokenize_file, write_tokens
+from harness.text.tokenizers import load_tokenizer
+from harness.text.tokens import tokenize_file, write_tokens
 
 try:
     spill.caches_module()
@@ -367,7 +368,7 @@ def test_merging_stays_within_its_bound(tmp_path: Path) -> None:
     code = """
 import sys
 from pathlib import Path
-from harness.cache_files import merge_caches
+from harness.caches.cache_files import merge_caches
 merge_caches([Path(path) for path in sys.argv[2:]], Path(sys.argv[1]), memory_bytes=150_000_000)
 status = Path("/proc/self/status").read_text() if Path("/proc/self/status").exists() else ""
 print(next((int(line.split()[1]) * 1024 for line in status.splitlines() if line.startswith("VmHWM")), -1))

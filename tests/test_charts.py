@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 from sample_records import STYLE, make_measured, make_record, make_spec, write_results
 
-from harness.charts import (
+from harness.measure.records import CorpusLabel, Failure, TextLabel
+from harness.report.charts import (
     CHARTS,
     absences,
     caption,
@@ -21,8 +22,7 @@ from harness.charts import (
     spread,
     write_charts,
 )
-from harness.records import CorpusLabel, Failure, TextLabel
-from harness.stats import load_results, run_rows
+from harness.report.stats import load_results, run_rows
 
 LATENCY = {
     "copying_map": 400.0,

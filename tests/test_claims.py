@@ -12,7 +12,8 @@ import pytest
 from golden_data import shared_folder
 from sample_records import make_measured, make_record, make_spec, write_results
 
-from harness.claims import (
+from harness.errors import InputError
+from harness.report.claims import (
     Claim,
     ClaimsFile,
     Evidence,
@@ -24,8 +25,7 @@ from harness.claims import (
     load_claims,
     verdict_of,
 )
-from harness.errors import InputError
-from harness.stats import load_results
+from harness.report.stats import load_results
 
 ROOT = Path(__file__).parents[1]
 ARTICLE = ROOT / "configs" / "claims" / "article.toml"

@@ -136,9 +136,9 @@ def test_all_different_tokens_draft_nothing(tmp_path: Path) -> None:
 def texts(tmp_path: Path) -> Path:
     folder = tmp_path / "texts"
     folder.mkdir()
-    source = (ROOT / "harness/charts.py").read_text() + (ROOT / "harness/stats.py").read_text()
+    source = (ROOT / "harness/report/charts.py").read_text() + (ROOT / "harness/report/stats.py").read_text()
     (folder / "train.txt").write_text(source * 3)
-    (folder / "replay.txt").write_text((ROOT / "harness/runner.py").read_text() * 3)
+    (folder / "replay.txt").write_text((ROOT / "harness/measure/runner.py").read_text() * 3)
     (tmp_path / "tiny.toml").write_text(CONFIG)
     return folder
 

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 from sample_records import make_measured, make_record, make_spec, write_results
 
-from harness.compare import as_table, compare, opened
 from harness.errors import InputError
-from harness.stats import load_results
+from harness.report.compare import as_table, compare, opened
+from harness.report.stats import load_results
 
 
 def write_run(folder: Path, latencies: tuple[float, ...], **changes: Any) -> Path:

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from harness import environment
-from harness.config import Experiment, fill_in, load_experiment, parse_override
-from harness.corpus import FilesConfig
 from harness.errors import InputError
+from harness.measure import environment
+from harness.measure.config import Experiment, fill_in, load_experiment, parse_override
+from harness.text.corpus import FilesConfig
 
 CONFIGS = Path(__file__).parent.parent / "configs"
 GOOD = 'name = "x"\nsizes_mb = [1, 0]\nvariants = ["frozen"]\n[corpus]\nsource = "stdlib"\n'
@@ -112,7 +112,7 @@ def test_variables_are_filled_in_but_not_kept(monkeypatch: pytest.MonkeyPatch) -
 def test_every_key_of_an_experiment_is_read_outside_of_its_own_module() -> None:
     """A config key that is parsed and ignored is a lie."""
     sources = [
-        path.read_text() for path in (CONFIGS.parent / "harness").glob("*.py") if path.name != "config.py"
+        path.read_text() for path in (CONFIGS.parent / "harness").rglob("*.py") if path.name != "config.py"
     ]
     text = "\n".join(sources)
     unused: list[Any] = [key for key in Experiment.model_fields if f"experiment.{key}" not in text]

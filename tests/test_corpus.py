@@ -16,8 +16,10 @@ import pytest
 import zstandard
 from pydantic import TypeAdapter, ValidationError
 
-from harness import corpus
-from harness.corpus import (
+from harness.errors import InputError
+from harness.manifests import Progress, load_manifest, sha256_file
+from harness.text import corpus
+from harness.text.corpus import (
     CorpusSource,
     FilesConfig,
     Source,
@@ -31,8 +33,6 @@ from harness.corpus import (
     resolve_source,
     stdlib_source,
 )
-from harness.errors import InputError
-from harness.manifests import Progress, load_manifest, sha256_file
 
 SHARED = Path(os.environ.get("LADDER_SHARED") or Path(__file__).resolve().parents[2] / "shared")
 LINES = b"".join(b"line %d of the corpus\n" % number for number in range(3_000))

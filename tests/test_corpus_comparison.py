@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from harness import spill
-from harness.cli import app
-from harness.corpus_comparison import FIGURES, Pair, difference, table, verdict
-from harness.corpus_stats import CorpusStats, ReplayStats
+from harness.caches import spill
+from harness.cli.program import app
 from harness.errors import InputError
+from harness.studies.corpus_comparison import FIGURES, Pair, difference, table, verdict
+from harness.studies.corpus_stats import CorpusStats, ReplayStats
 
 try:
     spill.caches_module()

@@ -16,13 +16,13 @@ from typer.testing import CliRunner
 distributed = pytest.importorskip("distributed", reason="dask (extra `dask`) is not installed")
 fsspec = pytest.importorskip("fsspec")
 
-from harness import spill  # noqa: E402
-from harness.cache import build_static_cache  # noqa: E402
-from harness.cache_files import app  # noqa: E402
-from harness.dask_builder import count_with_dask, range_bounds  # noqa: E402
+from harness.caches import spill  # noqa: E402
+from harness.caches.cache import build_static_cache  # noqa: E402
+from harness.caches.dask_builder import count_with_dask, range_bounds  # noqa: E402
+from harness.cli.cache_verbs import app  # noqa: E402
 from harness.errors import InputError  # noqa: E402
 from harness.manifests import Progress, load_manifest  # noqa: E402
-from harness.tokens import write_tokens  # noqa: E402
+from harness.text.tokens import write_tokens  # noqa: E402
 
 try:
     spill.caches_module()

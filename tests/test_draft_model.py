@@ -14,9 +14,9 @@ from specification import count_static, write_static
 from harness import native
 from harness.draft_model import EAGER, LadderDraft, check_tokenizer, common_prefix
 from harness.errors import InputError
-from harness.generation import draft_room
+from harness.llama.generation import draft_room
+from harness.llama.model import Vocabulary
 from harness.manifests import Manifest, sha256_file, write_manifest
-from harness.model import Vocabulary
 from harness.variants import Variant, discover, find
 
 VOCABULARY = 50

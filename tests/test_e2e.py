@@ -17,16 +17,22 @@ import pytest
 from specification import count_static, write_static
 
 from harness import native
-from harness.cost import CostCurve, CostPoint, advise, measure_costs
 from harness.draft_model import LadderDraft, load_static
-from harness.drafter_comparison import follow_answers
-from harness.e2e_records import E2eRecord, Store, key_of, load_config, model_path, read_record, write_json
+from harness.e2e.cost import CostCurve, CostPoint, advise, measure_costs
+from harness.e2e.drafter_comparison import follow_answers
+from harness.e2e.ledgers import DRAFTERS, load_ledgers, to_csv, write_ledgers
+from harness.e2e.records import E2eRecord, Store, key_of, load_config, model_path, read_record, write_json
+from harness.e2e.workloads import Workload, read_prompts, reference_text
 from harness.errors import InputError, LadderError
-from harness.generation import PHASES, generate
-from harness.ledgers import DRAFTERS, load_ledgers, to_csv, write_ledgers
-from harness.model import Vocabulary, VocabularyTokenizer, is_available, model_tokenizer, read_vocabulary
+from harness.llama.generation import PHASES, generate
+from harness.llama.model import (
+    Vocabulary,
+    VocabularyTokenizer,
+    is_available,
+    model_tokenizer,
+    read_vocabulary,
+)
 from harness.variants import discover, find
-from harness.workloads import Workload, read_prompts, reference_text
 
 ROOT = Path(__file__).parents[1]
 VOCABULARY = 64
@@ -535,7 +541,7 @@ def model_file() -> Path:
 
 @pytest.fixture(scope="module")
 def real(model_file: Path) -> Any:
-    from harness.model import Model
+    from harness.llama.model import Model
 
     with Model(model_file, n_ctx=256, n_batch=64) as model:
         yield model
@@ -622,7 +628,7 @@ def test_caches_of_other_vocabularies_are_refused(model_file: Path, tmp_path: Pa
 @pytest.mark.skipif(not is_available(), reason="needs llama-cpp-python: run `make model`")
 @pytest.mark.parametrize("damage", ["missing", "text", "folder", "cut", "empty"])
 def test_a_broken_model_file_is_one_clear_line(damage: str, tmp_path: Path) -> None:
-    from harness.model import Model
+    from harness.llama.model import Model
 
     path = tmp_path / "model.gguf"
     source = real_model()

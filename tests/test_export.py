@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 from sample_records import make_measured, make_record, make_spec, write_results
 
-from harness.export import benchmark_name, pyperf_suite, to_json
-from harness.records import Failure
-from harness.stats import load_results
+from harness.measure.records import Failure
+from harness.report.export import benchmark_name, pyperf_suite, to_json
+from harness.report.stats import load_results
 
 pytest.importorskip("pyperf")
 

@@ -19,10 +19,10 @@ import numpy as np
 import pytest
 
 from harness.errors import InputError
-from harness.gguf_vocabulary import PRE_TOKENIZERS, read_gguf_vocabulary
 from harness.manifests import load_manifest
-from harness.tokenizers import GgufTokenizer, load_tokenizer
-from harness.tokens import load_token_file, open_tokens, split_text, tokenize_file
+from harness.text.gguf_vocabulary import PRE_TOKENIZERS, read_gguf_vocabulary
+from harness.text.tokenizers import GgufTokenizer, load_tokenizer
+from harness.text.tokens import load_token_file, open_tokens, split_text, tokenize_file
 
 pytest.importorskip("tokenizers", reason="tokenizers (extra `huggingface`) is not installed")
 

@@ -10,7 +10,7 @@ import pytest
 from golden_data import golden_cases
 from native_modules import ABSENT, Variant, variants
 
-from harness.audit import audit
+from harness.studies.audit import audit
 
 pytestmark = pytest.mark.skipif(not variants(), reason=ABSENT)
 by_variant = pytest.mark.parametrize("variant", variants(), ids=str)

@@ -17,13 +17,13 @@ from pathlib import Path
 import pytest
 from runner_kit import Watcher, real_variants, small_experiment, small_inputs, small_plan
 
-from harness.config import Experiment
 from harness.errors import ExitCode
 from harness.manifests import sha256_file
-from harness.position_chart import collect_positions
-from harness.runner import run_experiment
-from harness.stats import load_results, run_rows, summarize, write_csv_files
-from harness.stats_table import tables
+from harness.measure.config import Experiment
+from harness.measure.runner import run_experiment
+from harness.report.position_chart import collect_positions
+from harness.report.stats import load_results, run_rows, summarize, write_csv_files
+from harness.report.stats_table import tables
 
 TOKENS = [1, 2, 1, 2, 1, 2, 1, 2, 1, 5]
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from harness.errors import InputError
-from harness.instructions import (
+from harness.studies.instructions import (
     ROOT,
     Counts,
     build,

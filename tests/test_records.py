@@ -11,7 +11,14 @@ from pydantic import ValidationError
 from sample_records import STYLE, make_measured, make_record, make_spec
 
 from harness.errors import InputError
-from harness.records import Failure, check_drafts, load_record, load_records, redact_paths, write_record
+from harness.measure.records import (
+    Failure,
+    check_drafts,
+    load_record,
+    load_records,
+    redact_paths,
+    write_record,
+)
 
 RUNGS = {name: style[1] for name, style in STYLE.items()}
 

@@ -26,13 +26,13 @@ from runner_kit import (
     write_tokens,
 )
 
-from harness import environment, runner
-from harness.config import Experiment
 from harness.errors import ExitCode, InputError, RunFailedError
-from harness.launch import run_worker
 from harness.locks import LOCK_NAME, folder_lock
-from harness.records import load_record, load_records
-from harness.runner import Inputs, Job, check_axes, run_experiment
+from harness.measure import environment, runner
+from harness.measure.config import Experiment
+from harness.measure.launch import run_worker
+from harness.measure.records import load_record, load_records
+from harness.measure.runner import Inputs, Job, check_axes, run_experiment
 from harness.variants import discover, find
 
 SCRIPT = Path(__file__).with_name("run_small_experiment.py")
@@ -441,7 +441,7 @@ def test_a_damaged_static_cache_fails_the_run_by_file_and_offset(tmp_path: Path,
 
 def test_the_process_ends_when_its_parent_was_gone_before_the_guard(inputs: Inputs) -> None:
     variant = find("sorted_vectors")
-    worker = Path(sys.modules["harness.launch"].__file__ or "").with_name("worker.py")
+    worker = Path(sys.modules["harness.measure.launch"].__file__ or "").with_name("worker.py")
     line = json.dumps(
         {
             **request(inputs),

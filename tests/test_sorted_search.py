@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from native_modules import variants
 
-from harness.rounds import compilers, examine, shape_of
+from harness.studies.rounds import compilers, examine, shape_of
 
 FLAGS = variants()[0].module.info()["cxx_flags"] if variants() else "-O3 -DNDEBUG"
 pytestmark = pytest.mark.skipif(
@@ -56,7 +56,7 @@ def test_a_search_that_branches_is_not_fixed(tmp_path: Path, monkeypatch: pytest
     (common / "sorted_search.hpp").write_text(changed)
     for name in ("types.hpp", "check.hpp"):
         shutil.copy(source / name, common / name)
-    monkeypatch.setattr("harness.rounds.SOURCES", tmp_path)
+    monkeypatch.setattr("harness.studies.rounds.SOURCES", tmp_path)
     found = examine(compilers()[0], FLAGS)
     assert not found.fixed
     assert found.varying_lengths != []

@@ -14,12 +14,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from harness import native, spill
-from harness.cache import build_static_cache
+from harness import native
+from harness.caches import spill
+from harness.caches.cache import build_static_cache
 from harness.errors import InputError
 from harness.locks import folder_lock
 from harness.manifests import Progress, sha256_file
-from harness.tokens import write_tokens
+from harness.text.tokens import write_tokens
 
 try:
     spill.caches_module()
@@ -150,7 +151,7 @@ def test_a_changed_file_is_not_mixed_with_parts_of_the_old_one(
 BUILD = """
 import sys
 from pathlib import Path
-from harness.spill import count_bounded, parse_memory
+from harness.caches.spill import count_bounded, parse_memory
 import resource
 facts = count_bounded(Path(sys.argv[1]), sys.argv[2], Path(sys.argv[3]), parse_memory(sys.argv[4]),
                       vocab_size=int(sys.argv[5]), jobs=2)

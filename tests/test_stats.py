@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 from sample_records import make_measured, make_record, make_spec, write_results
 
-from harness.cli import run_line
+from harness.cli.display import run_line
 from harness.errors import InputError
-from harness.records import Failure
-from harness.stats import (
+from harness.measure.records import Failure
+from harness.report.stats import (
     METRICS,
     histogram_quantile,
     load_results,

@@ -13,12 +13,14 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from harness import corpus, native
-from harness.cache import build_static_cache, check_same_tokenizer
-from harness.corpus_stats import CorpusStats, corpus_stats, replay_stats, stats_command, table
+from harness import native
+from harness.caches.cache import build_static_cache, check_same_tokenizer
+from harness.cli import text_verbs
 from harness.errors import InputError
-from harness.synthetic import PARAMETERS, SyntheticConfig, SyntheticSource, text_bytes, tokens_of
-from harness.tokens import load_token_file, open_tokens, write_tokens
+from harness.studies.corpus_stats import CorpusStats, corpus_stats, replay_stats, table
+from harness.text import corpus
+from harness.text.synthetic import PARAMETERS, SyntheticConfig, SyntheticSource, text_bytes, tokens_of
+from harness.text.tokens import load_token_file, open_tokens, write_tokens
 
 # Of the first 2^17 tokens of seed 1's two streams. Any compiler, processor and library must give these.
 CORPUS_SHA256 = "c439ac800fc64e2d9e9b13d41104759c0f6d437c54fef6826147335fa6d4b175"
@@ -268,7 +270,7 @@ def test_replay_statistics_are_the_variants_own(small: Path, replayed: Path, cac
 
 def _app() -> typer.Typer:
     app = typer.Typer()
-    app.command()(stats_command)
+    app.command()(text_verbs.stats)
     return app
 
 
@@ -288,4 +290,4 @@ def test_the_table_has_a_dash_for_what_is_unknown() -> None:
 
 def test_static_belongs_to_one_file(small: Path, replayed: Path) -> None:
     with pytest.raises(InputError, match="--static"):
-        stats_command([small, replayed], static=small)
+        text_verbs.stats([small, replayed], static=small)

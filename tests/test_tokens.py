@@ -14,8 +14,8 @@ import pytest
 
 from harness.errors import InputError
 from harness.manifests import Progress, load_manifest, sha256_file
-from harness.tokenizers import HuggingFaceTokenizer, Tokenizer, load_tokenizer, tekken_path
-from harness.tokens import load_token_file, open_tokens, split_text, tokenize_file, write_tokens
+from harness.text.tokenizers import HuggingFaceTokenizer, Tokenizer, load_tokenizer, tekken_path
+from harness.text.tokens import load_token_file, open_tokens, split_text, tokenize_file, write_tokens
 
 SHARED = Path(os.environ.get("LADDER_SHARED") or Path(__file__).resolve().parents[2] / "shared")
 

@@ -1,0 +1,1 @@
+"""From an experiment to run records: its files made ready, one worker process per cell, one writer."""

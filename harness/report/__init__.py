@@ -1,0 +1,1 @@
+"""From run records, and nothing else, to statistics, tables, charts and judgements."""
