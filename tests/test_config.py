@@ -10,7 +10,7 @@ import pytest
 from harness.errors import InputError
 from harness.measure import environment
 from harness.measure.config import Experiment, fill_in, load_experiment, parse_override
-from harness.text.corpus import FilesConfig
+from harness.text.sources import FilesConfig
 
 CONFIGS = Path(__file__).parent.parent / "configs"
 GOOD = 'name = "x"\nsizes_mb = [1, 0]\nvariants = ["frozen"]\n[corpus]\nsource = "stdlib"\n'

@@ -18,21 +18,12 @@ from pydantic import TypeAdapter, ValidationError
 
 from harness.errors import InputError
 from harness.manifests import Progress, load_manifest, sha256_file
-from harness.text import corpus
-from harness.text.corpus import (
-    CorpusSource,
-    FilesConfig,
-    Source,
-    WikitextConfig,
-    build_corpus,
-    default_source,
-    hub_problem,
-    input_file,
-    rejoin,
-    replay_text,
-    resolve_source,
-    stdlib_source,
-)
+from harness.text import sources
+from harness.text.corpus import build_corpus, replay_text
+from harness.text.input_files import input_file
+from harness.text.resolve import default_source, resolve_source
+from harness.text.sources import CorpusSource, FilesConfig, Source, WikitextConfig, stdlib_source
+from harness.text.wikitext import hub_problem, rejoin
 
 SHARED = Path(os.environ.get("LADDER_SHARED") or Path(__file__).resolve().parents[2] / "shared")
 LINES = b"".join(b"line %d of the corpus\n" % number for number in range(3_000))
@@ -227,7 +218,7 @@ def test_the_standard_library_is_a_source_everywhere(tmp_path: Path) -> None:
     replay = replay_text(source, tmp_path)
     assert everything.clipped
     assert everything.bytes > 2_000_000
-    assert min(corpus.HELD_OUT_BYTES, everything.bytes // 8) * 0.9 < replay.bytes <= corpus.HELD_OUT_BYTES
+    assert min(sources.HELD_OUT_BYTES, everything.bytes // 8) * 0.9 < replay.bytes <= sources.HELD_OUT_BYTES
     assert everything.label in replay.label
     names = {split: {file.name for file in source._splits[split]} for split in ("train", "test")}  # type: ignore[index]
     assert not names["train"] & names["test"]
@@ -366,7 +357,7 @@ def test_without_a_hub_the_default_is_the_standard_library_and_says_so(
 def test_a_copy_in_the_cache_of_datasets_is_found(tmp_path: Path) -> None:
     pytest.importorskip("pyarrow", reason="pyarrow (extra `datasets`) is not installed")
     folder = (
-        tmp_path / "hub/datasets/Salesforce___wikitext/wikitext-103-raw-v1/0.0.0" / corpus.WIKITEXT_REVISION
+        tmp_path / "hub/datasets/Salesforce___wikitext/wikitext-103-raw-v1/0.0.0" / sources.WIKITEXT_REVISION
     )
     folder.mkdir(parents=True)
     text = shared_text("wiki.test.raw").read_bytes()

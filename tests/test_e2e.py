@@ -20,7 +20,8 @@ from harness import native
 from harness.draft_model import LadderDraft, load_static
 from harness.e2e.cost import CostCurve, CostPoint, advise, measure_costs
 from harness.e2e.drafter_comparison import follow_answers
-from harness.e2e.ledgers import DRAFTERS, load_ledgers, to_csv, write_ledgers
+from harness.e2e.ledger_page import as_report, to_csv, write_ledgers
+from harness.e2e.ledgers import DRAFTERS, load_ledgers
 from harness.e2e.records import E2eRecord, Store, key_of, load_config, model_path, read_record, write_json
 from harness.e2e.workloads import Workload, read_prompts, reference_text
 from harness.errors import InputError, LadderError
@@ -417,7 +418,7 @@ def test_the_ledgers_come_from_the_records_alone(results: Path, tmp_path: Path) 
         )
         / drafted.n_drafted
     )
-    json.dumps(ledgers.report(), allow_nan=False)
+    json.dumps(as_report(ledgers), allow_nan=False)
     assert to_csv(ledgers).startswith("ledger,workload,variant,metric,value\n")
 
 

@@ -13,16 +13,8 @@ from sample_records import make_measured, make_record, make_spec, write_results
 from harness.cli.display import run_line
 from harness.errors import InputError
 from harness.measure.records import Failure
-from harness.report.stats import (
-    METRICS,
-    histogram_quantile,
-    load_results,
-    metric_values,
-    run_rows,
-    summarize,
-    to_csv,
-    write_csv_files,
-)
+from harness.report.metrics import METRICS, histogram_quantile, metric_values
+from harness.report.stats import load_results, run_rows, summarize, to_csv, write_csv_files
 
 
 def values(timing: str = "section", **changes: object) -> dict[str, float | int | None]:

@@ -19,6 +19,8 @@ from harness.cli import text_verbs
 from harness.errors import InputError
 from harness.studies.corpus_stats import CorpusStats, corpus_stats, replay_stats, table
 from harness.text import corpus
+from harness.text.resolve import resolve_source
+from harness.text.sources import FilesConfig
 from harness.text.synthetic import PARAMETERS, SyntheticConfig, SyntheticSource, text_bytes, tokens_of
 from harness.text.tokens import load_token_file, open_tokens, write_tokens
 
@@ -135,7 +137,7 @@ def test_documents_do_not_run_in_circles(replayed: Path, period: int) -> None:
 
 def test_a_corpus_table_gives_corpus_and_replay(cache: Path) -> None:
     config = SyntheticConfig(source="synthetic", seed=7, replay_tokens=9000)
-    source = corpus.resolve_source(config, cache)
+    source = resolve_source(config, cache)
     assert source.kind == "synthetic"
     assert "synthetic" in source.label
     made = corpus.build_corpus(source, 0.25, cache)
@@ -169,7 +171,7 @@ def test_what_a_text_lacks_is_filled_in(cache: Path, tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_bytes(b"some words here\n" * 10_000)
     (tmp_path / "b.txt").write_bytes(b"other words\n" * 100)
     files = {"train": ["a.txt"], "replay": ["b.txt"]}
-    source = corpus.resolve_source(corpus.FilesConfig(source="files", **files), cache, tmp_path)
+    source = resolve_source(FilesConfig(source="files", **files), cache, tmp_path)
     real, found = corpus.corpus_or_synthetic(source, 0.1, cache)
     assert (real.kind, found.kind) == ("real", "real")
     filled, found = corpus.corpus_or_synthetic(source, 0.2, cache)

@@ -96,7 +96,7 @@ class RunDisplay:
 
 def run_line(record: RunRecord) -> str:
     """A record in one line."""
-    from harness.report.stats import metric_values
+    from harness.report.metrics import metric_values
 
     text = record.spec.describe()
     if record.failure is not None:

@@ -12,8 +12,9 @@ from harness.llama.model import describe_installation
 from harness.measure import environment
 from harness.measure.launch import demand
 from harness.native import builder
-from harness.text.corpus import WIKITEXT_REVISION, hub_problem
+from harness.text.sources import WIKITEXT_REVISION
 from harness.text.tokenizers import load_tokenizer
+from harness.text.wikitext import hub_problem
 from harness.variants import discover
 
 # The reference experiment's texts, tokens and caches, and as much again while they are written.

@@ -22,7 +22,8 @@ from harness.cli.options import (
     SetOption,
     TextOption,
 )
-from harness.e2e.ledgers import load_ledgers, write_ledgers
+from harness.e2e.ledger_page import as_markdown, as_report, write_ledgers
+from harness.e2e.ledgers import load_ledgers
 from harness.e2e.records import load_config
 from harness.errors import InputError
 
@@ -65,7 +66,7 @@ def e2e(
     found = load_ledgers(folder)
     for path in write_ledgers(found, folder, plots):
         note(str(path))
-    print(json.dumps(found.report(), allow_nan=False, indent=1) if json_ else found.text())
+    print(json.dumps(as_report(found), allow_nan=False, indent=1) if json_ else as_markdown(found))
 
 
 def _print_advice(found: Sequence[WorkloadAdvice], json_: bool) -> None:

@@ -116,7 +116,7 @@ def _warm(path: Path) -> None:
 
 def _explain_absence(measured: dict[str, Any], tokens: Path) -> None:
     """Add the latency, or the reason for its absence."""
-    from harness.report.stats import metric_values
+    from harness.report.metrics import metric_values
 
     values = {metric.name: value for metric, value in metric_values(measured, measured["timing"])}
     latency = values.get("draft_latency_us", values.get("draft_latency_chunk_us"))

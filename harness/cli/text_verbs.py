@@ -20,7 +20,8 @@ from harness.studies.corpus_comparison import as_record, compare_corpora, write_
 from harness.studies.corpus_comparison import table as comparison_table
 from harness.studies.corpus_stats import corpus_stats
 from harness.studies.corpus_stats import table as stats_table
-from harness.text.corpus import build_corpus, replay_text, resolve_source
+from harness.text.corpus import build_corpus, replay_text
+from harness.text.resolve import resolve_source
 from harness.text.tokenizers import load_tokenizer
 from harness.text.tokens import tokenize_file
 

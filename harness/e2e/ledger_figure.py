@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import matplotlib as mpl
 from matplotlib.axes import Axes
@@ -13,10 +13,8 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from harness.e2e.cost import CostCurve
+from harness.e2e.ledgers import ALL, Ledgers
 from harness.e2e.records import NO_DRAFTING
-
-if TYPE_CHECKING:
-    from harness.e2e.ledgers import Ledgers
 
 SIZE_INCHES = (12.0, 9.0)
 PNG_DPI = 150
@@ -31,15 +29,14 @@ _RC: dict[Any, Any] = {
     "axes.titleweight": "bold",
 }
 _REAL, _REPLAYED, _EVEN = "#0072B2", "#999999", "#D55E00"
-_ALL = "all"
 
 
-def write_figure(ledgers: Ledgers, folder: Path) -> list[Path]:
-    """ledgers.svg and ledgers.png in `folder`."""
+def write_figure(ledgers: Ledgers, sentence: str, folder: Path) -> list[Path]:
+    """ledgers.svg and ledgers.png in `folder`; `sentence` stands above the panels."""
     folder.mkdir(parents=True, exist_ok=True)
     written = []
     with mpl.rc_context(_RC):
-        figure = draw(ledgers)
+        figure = draw(ledgers, sentence)
         for suffix, options in (("svg", {"metadata": {"Date": None}}), ("png", {"dpi": PNG_DPI})):
             path = folder / f"ledgers.{suffix}"
             figure.savefig(path, format=suffix, **options)
@@ -47,7 +44,7 @@ def write_figure(ledgers: Ledgers, folder: Path) -> list[Path]:
     return written
 
 
-def draw(ledgers: Ledgers) -> Figure:
+def draw(ledgers: Ledgers, sentence: str) -> Figure:
     """The four panels, their legend and what the figures come to."""
     figure = Figure(figsize=SIZE_INCHES)
     FigureCanvasAgg(figure)
@@ -62,7 +59,7 @@ def draw(ledgers: Ledgers) -> Figure:
     figure.legend(handles=handles, loc="lower center", ncol=len(handles), frameon=False)
     model = ledgers.index["model"]["name"]
     figure.suptitle(f"Four ledgers of drafting: a draft is not an answer  ({model})", fontsize=12)
-    figure.text(0.5, 0.945, _wrapped(ledgers.sentences[0], 150), ha="center", va="top", fontsize=9)
+    figure.text(0.5, 0.945, _wrapped(sentence, 150), ha="center", va="top", fontsize=9)
     figure.subplots_adjust(left=0.11, right=0.98, top=0.86, bottom=0.1, hspace=0.36, wspace=0.3)
     return figure
 
@@ -90,7 +87,7 @@ def _latency(axes: Axes, ledgers: Ledgers) -> None:
             value = ledgers.row(workload, name).replayed_us_per_drafted
             if value is not None:
                 axes.plot([value], [place], markersize=3.5, alpha=0.5, **style)
-        value = ledgers.row(_ALL, name).replayed_us_per_drafted
+        value = ledgers.row(ALL, name).replayed_us_per_drafted
         if value is not None:
             axes.plot([value], [place], markersize=8, **style)
             axes.annotate(f"{value:.3g}", (value, place), (0, 8), textcoords="offset points", ha="center")
@@ -166,7 +163,7 @@ def _cache(axes: Axes, ledgers: Ledgers) -> None:
 def _answers(axes: Axes, ledgers: Ledgers) -> None:
     """Ledger 4: tokens a second against no drafting."""
     variants = ledgers.index["variants"]
-    workloads = [*_workloads(ledgers), _ALL]
+    workloads = [*_workloads(ledgers), ALL]
     spread = 0.7
     for i, (name, variant) in enumerate(variants.items()):
         shift = (i - (len(variants) - 1) / 2) * spread / max(1, len(variants))

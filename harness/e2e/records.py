@@ -21,7 +21,7 @@ from harness.manifests import canonical_json, write_atomic
 from harness.measure import environment
 from harness.measure.config import corpus_source, parse_override
 from harness.measure.records import load_json
-from harness.text.corpus import CorpusSource
+from harness.text.sources import CorpusSource
 
 SCHEMA = 1
 INDEX_NAME = "e2e.json"

@@ -12,7 +12,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError, field_validator
 
 from harness.errors import InputError
-from harness.text.corpus import CorpusSource
+from harness.text.sources import CorpusSource
 
 TEXT_VARIABLE = "LADDER_TEXT"
 _VARIABLE = re.compile(r"\$\{(\w+)\}")

@@ -25,16 +25,9 @@ from harness.measure.config import Experiment, fill_in
 from harness.measure.launch import demand
 from harness.measure.records import CorpusLabel, TextLabel, TokenizerLabel
 from harness.measure.runner import Inputs, Replayed, SizeInputs, StaticFile
-from harness.text.corpus import (
-    CorpusFile,
-    DefaultConfig,
-    ReplayText,
-    Source,
-    build_corpus,
-    corpus_or_synthetic,
-    replay_text,
-    resolve_source,
-)
+from harness.text.corpus import CorpusFile, ReplayText, build_corpus, corpus_or_synthetic, replay_text
+from harness.text.resolve import resolve_source
+from harness.text.sources import DefaultConfig, Source
 from harness.text.synthetic import SyntheticSource, tokens_of
 from harness.text.tokenizers import Tokenizer, load_tokenizer
 from harness.text.tokens import TokenFile, load_token_file, tokenize_file

@@ -11,7 +11,8 @@ from collections.abc import Iterable
 from typing import Any
 
 from harness.measure.records import RunRecord, varying_settings
-from harness.report.stats import Results, metric_values
+from harness.report.metrics import metric_values
+from harness.report.stats import Results
 
 PYPERF_VERSION = "1.0"
 # Metric -> pyperf's unit and what makes ours it.

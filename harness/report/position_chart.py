@@ -11,7 +11,8 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from harness.report.charts import caption
-from harness.report.stats import POSITION_PREFIX, Results, RunRow, run_rows, summarize
+from harness.report.metrics import POSITION_PREFIX
+from harness.report.stats import Results, RunRow, run_rows, summarize
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
-from harness.report.stats import POSITION_PREFIX, SummaryRow
+from harness.report.metrics import POSITION_PREFIX
+from harness.report.stats import SummaryRow
 
 Figures = dict[str, SummaryRow]
 
