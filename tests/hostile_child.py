@@ -17,6 +17,7 @@ from collections.abc import Collection
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import xxhash
 from native_modules import Variant, variants
 from specification import NULL, ORDERS, Specification, read_static, write_static
 
@@ -158,20 +159,23 @@ def use_unverified(variant: Variant, data: bytes, records: list[Record], rng: ra
         pass
 
 
-def damage_frozen(trial: Trial, rng: random.Random, n_cuts: int, n_flips: int, file: Path) -> None:
+def damage_own(trial: Trial, rng: random.Random, n_cuts: int, n_flips: int, file: Path) -> None:
+    """Damage to a format of our own, whose checksums cover all but a frozen file's padding."""
     llama, records = sound_cache(rng)
     source = file.with_suffix(".bin")
     source.write_bytes(llama)
     trial.variant.module.convert_static(str(source), str(file))
     data = file.read_bytes()
+    padding = range(0)
+    if trial.variant.static_format == "frozen":
+        # The header says where the successors end and the map begins; the bytes between them mean nothing.
+        n_successors, successors_at, map_at = struct.unpack_from("<3Q", data, 48)
+        padding = range(successors_at + 8 * n_successors, map_at)
     for cut in sorted(rng.sample(range(len(data)), n_cuts), reverse=True):
         with file.open("r+b") as handle:
             handle.truncate(cut)
         where = f"cut at {cut}"
         trial.expect(where, trial.load(where, str(file), cut, file) is not None, cut == 0)
-    # The header says where the successors end and the map begins; the bytes between them mean nothing.
-    n_successors, successors_at, map_at = struct.unpack_from("<3Q", data, 48)
-    padding = range(successors_at + 8 * n_successors, map_at)
     for _ in range(n_flips):
         at, flip = rng.randrange(len(data)), rng.randrange(1, 256)
         damaged = bytearray(data)
@@ -180,9 +184,33 @@ def damage_frozen(trial: Trial, rng: random.Random, n_cuts: int, n_flips: int, f
         drafter = trial.load(where, "<bytes>", len(data), bytes(damaged))
         trial.expect(where, drafter is not None, at in padding)
         use_unverified(trial.variant, bytes(damaged), records, rng)
+    if trial.variant.static_format == "summary":
+        for _ in range(n_flips):
+            use_unverified(trial.variant, with_other_header(data, rng), records, rng)
 
 
-DAMAGE = {"llama": damage_llama, "frozen": damage_frozen}
+# Where a summary file's header has its numbers (static_layout.hpp), and the checksum that ends it.
+SUMMARY_U32S, SUMMARY_U64S, SUMMARY_SEAL = (8, 12), (16, 24, *range(64, 128, 8)), 128
+
+
+def with_other_header(data: bytes, rng: random.Random) -> bytes:
+    """A summary file with one or two numbers of its header replaced, and the header sealed again."""
+    damaged = bytearray(data)
+    for _ in range(rng.randrange(1, 3)):
+        at = rng.choice((*SUMMARY_U32S, *SUMMARY_U64S))
+        form = "<I" if at in SUMMARY_U32S else "<Q"
+        width = 8 * struct.calcsize(form)
+        (before,) = struct.unpack_from(form, data, at)
+        near = before + rng.randrange(-9, 10)
+        value = rng.choice(
+            (0, 8, 16, near, 4096 * rng.randrange(9), 1 << rng.randrange(width), (1 << width) - 1)
+        )
+        struct.pack_into(form, damaged, at, value % (1 << width))
+    struct.pack_into("<Q", damaged, SUMMARY_SEAL, xxhash.xxh64_intdigest(bytes(damaged[:SUMMARY_SEAL])))
+    return bytes(damaged)
+
+
+DAMAGE = {"llama": damage_llama, "frozen": damage_own, "summary": damage_own}
 
 
 def main() -> None:

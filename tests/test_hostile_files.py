@@ -11,6 +11,7 @@ import sys
 from pathlib import Path
 
 import pytest
+import xxhash
 from native_modules import ABSENT, Variant, variants
 
 pytestmark = pytest.mark.skipif(not variants(), reason=ABSENT)
@@ -29,7 +30,7 @@ def loaders() -> list[object]:
     for variant in variants():
         # Rungs that freeze what they are given parse llama.cpp's file, too.
         for static_format in sorted({"llama", variant.static_format}):
-            if static_format not in ("llama", "frozen"):
+            if static_format == "paired":  # the same sections as `frozen`
                 continue
             share = 1 if whole.get(static_format) is variant else 50
             result.append(pytest.param(variant, static_format, share, id=f"{variant}-{static_format}"))
@@ -146,3 +147,36 @@ def test_largest_numbers(variant: Variant) -> None:
     drafter.append(top)
     drafter.append(top)
     assert list(drafter.draft(2))[:1] in ([top], [0])
+
+
+def summary_with(folder: Path, **fields: int) -> bytes:
+    """A sound summary file, but for these numbers of its header; its checksums are right."""
+    (variant,) = [variant for variant in variants() if variant.static_format == "summary"]
+    source, target = folder / "static.bin", folder / "static.summary"
+    source.write_bytes(record(1, 2, 3, 4, 5, 6))
+    variant.module.convert_static(str(source), str(target))
+    data = bytearray(target.read_bytes())
+    offsets = {"token_limit": 64, "n_lines": 88, "lists_offset": 104, "lists_bytes": 112}
+    for name, value in fields.items():
+        struct.pack_into("<Q", data, offsets[name], value)
+    struct.pack_into("<Q", data, 120, xxhash.xxh64_intdigest(bytes(data[136:])))
+    struct.pack_into("<Q", data, 128, xxhash.xxh64_intdigest(bytes(data[:128])))
+    return bytes(data)
+
+
+def test_a_summary_file_whose_sections_wrap_around_is_refused(tmp_path: Path) -> None:
+    (variant,) = [variant for variant in variants() if variant.static_format == "summary"]
+    variant.drafter(summary_with(tmp_path))
+    size = len(summary_with(tmp_path))
+    for n_lines in (11, 1 << 30):  # a section that ends before it begins would hold any number of lines
+        with pytest.raises(ValueError, match=r"byte \d+: a section lies outside the file; "):
+            variant.drafter(summary_with(tmp_path, lists_offset=0, n_lines=n_lines, lists_bytes=size))
+
+
+def test_a_summary_file_whose_entries_cannot_hold_its_tokens_is_refused(tmp_path: Path) -> None:
+    (variant,) = [variant for variant in variants() if variant.static_format == "summary"]
+    with pytest.raises(ValueError, match=r"byte \d+: its entries are too small for its tokens; "):
+        variant.drafter(summary_with(tmp_path, token_limit=1 << 22))
+    for token_limit in (0, (1 << 31) + 1):
+        with pytest.raises(ValueError, match=r"byte \d+: its token limit is 0 or beyond 2\^31; "):
+            variant.drafter(summary_with(tmp_path, token_limit=token_limit))

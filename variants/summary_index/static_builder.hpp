@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "common/check.hpp"
 #include "common/frozen_file.hpp"
 #include "common/thresholds.hpp"
 #include "summary_index/static_file.hpp"
@@ -159,6 +160,7 @@ private:
             keyed_.push_back({layout.permuted(bigram), payload_of(successors, lists, value_limit)});
         });
         lists_ = lists.finish();
+        LADDER_CHECK(lists_.size() / list_unit_bytes <= value_limit);  // every list's place fits its entry
         std::sort(keyed_.begin(), keyed_.end(), [](const KeyedPayload& a, const KeyedPayload& b) {
             return a.permuted_key < b.permuted_key;
         });

@@ -23,17 +23,33 @@ inline constexpr FormatWords words{"summary", "make it again from llama.cpp's fi
     refuse_damaged(words, name, offset, problem);
 }
 
+// The last lines take what spills over and are nobody's own.
+[[nodiscard]] inline Layout layout_of(const Header& header) {
+    return {header.token_limit, header.n_lines - ((1U << displacement_bits) - 1)};
+}
+
 // Everything that look-ups rely on; the content itself is verify()'s business.
 [[nodiscard]] inline Header read_header(std::span<const std::byte> bytes, const std::string& name) {
     const Header header = read_file_header<Header>(bytes, name, summary_magic, version, words);
     const bool sections_fit =
         header.lines_offset == section_alignment && header.lists_offset % section_alignment == 0 &&
-        header.lists_offset <= header.file_bytes && header.n_lines > (1U << displacement_bits) &&
+        header.lines_offset <= header.lists_offset && header.lists_offset <= header.file_bytes &&
+        header.n_lines > (1U << displacement_bits) &&
         header.n_lines <= (header.lists_offset - header.lines_offset) / line_bytes &&
         header.lists_bytes == header.file_bytes - header.lists_offset && header.lists_bytes >= tail_bytes;
-    if (!sections_fit || header.token_limit == 0 || header.token_limit > (std::uint64_t{1} << 31) ||
-        (header.entry_bytes != sizeof(NarrowEntry::Word) && header.entry_bytes != sizeof(WideEntry::Word))) {
+    if (!sections_fit) {
         refuse(name, offsetof(Header, n_lines), "a section lies outside the file");
+    }
+    if (header.token_limit == 0 || header.token_limit > (std::uint64_t{1} << 31)) {
+        refuse(name, offsetof(Header, token_limit), "its token limit is 0 or beyond 2^31");
+    }
+    const Layout layout = layout_of(header);
+    const bool entries_fit =
+        header.entry_bytes == sizeof(NarrowEntry::Word)
+            ? NarrowEntry::value_bits(layout) > 0
+            : header.entry_bytes == sizeof(WideEntry::Word) && WideEntry::identity_fits(layout);
+    if (!entries_fit) {
+        refuse(name, offsetof(Header, entry_bytes), "its entries are too small for its tokens");
     }
     return header;
 }
@@ -66,7 +82,6 @@ public:
         : layout_(&layout), head_(head), heavy_(pairs), light_(pairs + head.n_heavy * sizeof(HeavyPair)) {}
 
     [[nodiscard]] std::uint32_t top_count() const noexcept { return head_.top_count; }
-    [[nodiscard]] std::uint32_t second_count() const noexcept { return head_.second_count; }
 
     // 0 if the token never followed.
     [[nodiscard]] std::uint32_t count_of(Token token) const noexcept {
@@ -231,7 +246,6 @@ public:
 
     [[nodiscard]] bool empty() const noexcept { return lines_ == nullptr; }
     [[nodiscard]] const Header& header() const noexcept { return header_; }
-    [[nodiscard]] const Layout& layout() const noexcept { return layout_; }
     [[nodiscard]] std::size_t bytes() const noexcept { return bytes_.size(); }
 
     // Asks for the bigram's line before it is needed.
@@ -306,8 +320,7 @@ private:
             return;
         }
         header_ = read_header(bytes, name);
-        // The last lines take what spills over and are nobody's own.
-        layout_ = Layout(header_.token_limit, header_.n_lines - ((1U << displacement_bits) - 1));
+        layout_ = layout_of(header_);
         narrow_ = header_.entry_bytes == sizeof(NarrowEntry::Word);
         lines_ = bytes.data() + header_.lines_offset;
         lists_ = bytes.data() + header_.lists_offset;

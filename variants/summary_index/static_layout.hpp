@@ -156,12 +156,15 @@ struct WideEntry {
     static constexpr std::size_t per_line = line_bytes / sizeof(Word);
     static constexpr unsigned token_width = 31;
 
+    static constexpr unsigned identity_bits = 64 - kind_bits - displacement_bits;
+
     [[nodiscard]] static unsigned value_bits(const Layout&) noexcept { return 64 - token_width; }
+    [[nodiscard]] static bool identity_fits(const Layout& layout) noexcept {
+        return layout.remainder_bits <= identity_bits;
+    }
     [[nodiscard]] static Word identity(const Layout& layout, std::uint64_t permuted_key,
                                        unsigned displacement) {
-        // Two bits for the kind and two for the displacement leave 60: the line gives the rest of the key.
-        return {((permuted_key & low_bits(std::min(layout.remainder_bits, 60U))) << displacement_bits |
-                 displacement)
+        return {((permuted_key & low_bits(layout.remainder_bits)) << displacement_bits | displacement)
                     << kind_bits,
                 0};
     }
