@@ -13,7 +13,9 @@
 #include "common/hash.hpp"
 #include "common/huge_pages.hpp"
 #include "common/thresholds.hpp"
+#include "summary_index/context_table.hpp"
 #include "summary_index/ngram_table.hpp"
+#include "summary_index/passing_nodes.hpp"
 #include "summary_index/static_builder.hpp"
 #include "summary_index/static_file.hpp"
 
@@ -46,7 +48,7 @@ struct ContextNodes {
     std::array<const Node*, ngram_max> nodes;
     int known = 0;
 
-    void find(const NgramTable& context, const Suffixes& suffixes) noexcept {
+    void find(const ContextTable& context, const Suffixes& suffixes) noexcept {
         known = 0;
         while (known < suffixes.longest) {
             const auto i = static_cast<std::size_t>(known);
@@ -57,40 +59,6 @@ struct ContextNodes {
             ++known;
         }
     }
-};
-
-// One bit per hash: whether the dynamic cache may have an n-gram that passes its gate. Nearly all do not, and
-// this array fits the second-level cache where the dynamic cache does not.
-class PassingFilter {
-public:
-    [[nodiscard]] bool may_pass(std::uint64_t hash) const noexcept {
-        return (words_[index(hash) / 64] >> (index(hash) % 64) & 1) != 0;
-    }
-    void prefetch(std::uint64_t hash) const noexcept { __builtin_prefetch(&words_[index(hash) / 64]); }
-    void set(std::uint64_t hash) noexcept {
-        std::uint64_t& word = words_[index(hash) / 64];
-        const std::uint64_t bit = std::uint64_t{1} << (index(hash) % 64);
-        marked_ += (word & bit) == 0 ? 1 : 0;
-        word |= bit;
-    }
-    // Above this the array says "maybe" too often.
-    [[nodiscard]] bool crowded() const noexcept { return marked_ * 12 > words_.size() * 64; }
-    void restart(unsigned bits) {
-        bits_ = bits;
-        marked_ = 0;
-        words_.assign(std::size_t{1} << (bits - 6), 0);
-    }
-    [[nodiscard]] unsigned bits() const noexcept { return bits_; }
-    [[nodiscard]] std::size_t bytes() const noexcept { return words_.size() * sizeof(std::uint64_t); }
-
-private:
-    // Low bits: the table's slots come from the top ones.
-    [[nodiscard]] std::size_t index(std::uint64_t hash) const noexcept { return hash & low_bits(bits_); }
-
-    static constexpr unsigned first_bits = 19;
-    unsigned bits_ = first_bits;
-    std::size_t marked_ = 0;
-    std::vector<std::uint64_t> words_ = std::vector<std::uint64_t>(std::size_t{1} << (first_bits - 6));
 };
 
 // The static cache's say on one bigram; its list is opened only when something depends on it.
@@ -285,20 +253,20 @@ public:
         constexpr std::size_t ahead = 16;
         for (std::size_t i = 0; i < context_.size(); ++i) {
             if (i + ahead < context_.size()) {
-                dynamic_.prefetch(hash_of(context_.used(i + ahead).key));
+                dynamic_.prefetch(hash_of(context_[i + ahead].key));
             }
-            const summary::Node& node = context_.used(i);
+            const summary::Node& node = context_[i];
             const std::uint64_t hash = hash_of(node.key);
-            mark(dynamic_.merge(context_, node, hash), hash);
+            const Gate& gate = dynamic_gates[static_cast<std::size_t>(length_of(node.key) - 1)];
+            summary::Node& sum = dynamic_.find_or_insert(node.key, hash);
+            const bool passed = gate.passes(sum.total, sum.best_count);
+            dynamic_.merge(sum, context_.lists(), node);
+            if (passed || gate.passes(sum.total, sum.best_count)) {
+                passing_.put(sum, hash, hash_of);
+            }
         }
         context_.clear();
         here_length_ = nowhere;
-        while (passing_.crowded()) {
-            passing_.restart(passing_.bits() + 1);
-            for (std::size_t i = 0; i < dynamic_.size(); ++i) {
-                mark(dynamic_.used(i), hash_of(dynamic_.used(i).key));
-            }
-        }
     }
 
     void discard_context() {
@@ -307,7 +275,7 @@ public:
     }
     void discard_dynamic() {
         dynamic_.clear();
-        passing_.restart(passing_.bits());
+        passing_.clear();
     }
 
     std::uint64_t token_limit() const { return static_.header().token_limit; }
@@ -326,13 +294,6 @@ private:
     static int length_of(const Ngram& key) {
         return static_cast<int>(std::find(key.tokens.begin(), key.tokens.end(), null_token) -
                                 key.tokens.begin());
-    }
-
-    void mark(const summary::Node& node, std::uint64_t hash) {
-        const Gate& gate = dynamic_gates[static_cast<std::size_t>(length_of(node.key) - 1)];
-        if (gate.passes(node.total, node.best_count)) {
-            passing_.set(hash);
-        }
     }
 
     // Makes `here_` the suffixes of a sequence of this length. Within a chunk the caller's sequence only
@@ -365,19 +326,16 @@ private:
         const Bigram bigram = window.bigram();
         for (int n = context.known; n >= 1; --n) {
             const auto i = static_cast<std::size_t>(n - 1);
-            const Token token = choose(context_, *context.nodes[i], context_gates[i], bigram);
+            const Token token = choose(context_.lists(), *context.nodes[i], context_gates[i], bigram);
             if (token != null_token) {
                 return token;
             }
         }
         for (int n = suffixes.longest; n >= 1; --n) {
             const auto i = static_cast<std::size_t>(n - 1);
-            if (!passing_.may_pass(suffixes.hashes[i])) {
-                continue;
-            }
-            const summary::Node* node = dynamic_.find(suffixes.keys[i], suffixes.hashes[i]);
+            const summary::Node* node = passing_.find(suffixes.keys[i], suffixes.hashes[i]);
             if (node != nullptr) {
-                const Token token = choose(dynamic_, *node, dynamic_gates[i], bigram);
+                const Token token = choose(dynamic_.lists(), *node, dynamic_gates[i], bigram);
                 if (token != null_token) {
                     return token;
                 }
@@ -386,7 +344,7 @@ private:
         return static_.find(bigram).verdict();
     }
 
-    Token choose(const summary::NgramTable& table, const summary::Node& node, const Gate& gate,
+    Token choose(const summary::NodeLists& lists, const summary::Node& node, const Gate& gate,
                  Bigram bigram) const {
         if (!gate.passes(node.total, node.best_count)) {
             return null_token;  // the precheck, from the summary
@@ -395,13 +353,13 @@ private:
             return node.best;
         }
         const summary::StaticWeights statics(static_, bigram);
-        return summary::WeightedContest(node, table.list(node), gate, statics).winner();
+        return summary::WeightedContest(node, lists.of(node), gate, statics).winner();
     }
 
     summary::StaticFile static_;
-    summary::NgramTable context_{first_context_bits};
+    summary::ContextTable context_{first_context_bits};
     summary::NgramTable dynamic_{first_dynamic_bits};
-    summary::PassingFilter passing_;
+    summary::PassingNodes passing_;
     summary::Suffixes here_;
     summary::ContextNodes here_nodes_;
     std::size_t here_length_ = nowhere;
