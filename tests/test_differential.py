@@ -95,6 +95,23 @@ def test_variants_draft_as_specified(given_: Example) -> None:
         check(variant, given_, expected[variant.tie_class])
 
 
+def test_an_ngram_may_pass_cease_to_pass_and_pass_again() -> None:
+    """Of the dynamic cache: in every chunk (1, 2) comes once, among tokens that never come again."""
+    followers = [3] * 4 + [4] * 4 + [3] * 13
+    tokens = [
+        x
+        for i, follower in enumerate(followers)
+        for x in (100 + 3 * i, 101 + 3 * i, 1, 2, follower, 102 + 3 * i)
+    ]
+    given_ = Example(tokens, None, 6, 1, 0)
+    expected = {tie_class: Expected(given_, tie_class) for tie_class in ORDERS}
+    drafted = dict(expected["token"].everywhere)
+    after = [drafted[6 * i + 4] for i in range(20)]
+    assert after == [[]] * 3 + [[3]] * 4 + [[]] * 5 + [[3]] * 8
+    for variant in variants():
+        check(variant, given_, expected[variant.tie_class])
+
+
 def sessions(drafter: Any, given_: Example) -> list[list[int]]:
     """The calls a user makes by hand: one conversation of at most n_ctx tokens after another."""
     drafts = []
