@@ -14,6 +14,7 @@ from sample_records import make_measured, make_record, make_spec, write_results
 
 from harness.errors import InputError
 from harness.report.claims import (
+    VERDICTS,
     Claim,
     ClaimsFile,
     Evidence,
@@ -63,6 +64,11 @@ def claim(**changes: Any) -> Claim:
         ({"ratio": (0.89, 0.89), "warning": True}, 0.5, 0.7, 0.99, "reproduced"),
         ({"ratio": (0.89, 0.89), "warning": True}, 0.5, 0.7, 1.01, "direction only"),
         ({"ratio": (0.89, 0.89), "warning": True}, 0.9, 1.1, 1.2, "not reproduced"),
+        # no change: both ends of the widened range count, and there is no direction
+        ({"ratio": (0.9, 1.1), "unchanged": True}, 1.2, 1.3, 1.4, "reproduced"),
+        ({"ratio": (0.9, 1.1), "unchanged": True}, 0.6, 0.7, 0.82, "reproduced"),
+        ({"ratio": (0.9, 1.1), "unchanged": True}, 1.88, 2.0, 2.21, "not reproduced"),
+        ({"ratio": (0.9, 1.1), "unchanged": True}, 0.5, 0.5, 0.5, "not reproduced"),
     ],
 )
 def test_the_rule(changes: dict[str, Any], low: float, median: float, high: float, verdict: str) -> None:
@@ -98,6 +104,14 @@ def test_a_ratio_over_the_sizes(evidence: Evidence) -> None:
 def test_two_metrics_in_one_claim(evidence: Evidence) -> None:
     found = judge_one(claim(metric="load_time and peak_rss", ratio=[0.9, 1.1]), evidence)
     assert found.figures == {"0 load_time": 4.0, "25 load_time": 4.0, "0 peak_rss": 1.0, "25 peak_rss": 1.0}
+    assert found.verdict == "reproduced"
+    # Memory is as it was, loading is not: over both the range would overlap.
+    same = claim(metric="load_time and peak_rss", ratio=[0.9, 1.1], unchanged=True)
+    assert judge_one(same, evidence).verdict == "not reproduced"
+    assert (
+        judge_one(claim(metric="peak_rss", ratio=[0.9, 1.1], unchanged=True), evidence).verdict
+        == "reproduced"
+    )
 
 
 def test_acceptance_near_and_equal(evidence: Evidence) -> None:
@@ -195,6 +209,10 @@ def test_the_committed_runs_give_every_claim_a_verdict_and_a_reason(path: Path) 
     judged = judge(claims, [load_results(folder) for folder in folders])
     assert [one.claim.id for one in judged if one.verdict == "not measured"] == []
     assert [name for name, why in explanations(judged) if why == "not explained yet"] == []
+    if path.parents[1].name == "amd-epyc-2c-linux":
+        counts = [sum(one.verdict == name for one in judged) for name in VERDICTS]
+        words = "Of {}, {} are reproduced here, {} in direction only, {} not (".format(len(judged), *counts)
+        assert words in " ".join((ROOT / "README.md").read_text().split())
     text = as_markdown(claims, judged, [load_results(folder) for folder in folders])
     assert all(f"| {one.claim.id} |" in text for one in judged)
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import statistics
 import tomllib
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
@@ -23,6 +23,8 @@ from harness.report.stats import Results, SummaryRow, run_rows, summarize
 from harness.report.stats_table import TextTable
 
 Verdict = Literal["reproduced", "direction only", "not reproduced", "not measured"]
+# From best to worst.
+VERDICTS: tuple[Verdict, ...] = ("reproduced", "direction only", "not reproduced", "not measured")
 TOLERANCE = 0.10
 ACCEPTANCE_POINTS = 0.005
 # The claim's words -> ours. A claim may name two.
@@ -56,6 +58,7 @@ class Claim(BaseModel):
     versus: str | None = None
     size_mb: float | None = None  # else over all sizes
     static: bool = False  # only the sizes with a static cache
+    unchanged: bool = False  # the article reports no change: judged on both sides of its range
     ratio: tuple[float, float] | None = None
     ratio_max: float | None = None
     absolute_us: tuple[float, float] | None = None  # versus, variant
@@ -74,6 +77,8 @@ class Claim(BaseModel):
     def _pair(self) -> Claim:
         if self.ratio is not None and not 0 < self.ratio[0] <= self.ratio[1] < math.inf:
             raise ValueError("`ratio` goes from a lowest to a highest number above 0")
+        if self.unchanged and (self.warning or not (self.ratio and self.ratio[0] <= 1 <= self.ratio[1])):
+            raise ValueError("`unchanged` needs a `ratio` around 1, and no `warning`")
         pairwise = self.metric in METRICS or self.metric == "load_time and peak_rss"
         if pairwise and not (self.variant and self.versus):
             raise ValueError("a ratio needs `variant` and `versus`")
@@ -258,6 +263,11 @@ def judge_one(claim: Claim, evidence: Evidence) -> Judged:
 
 def verdict_of(claim: Claim, low: float, median: float, high: float) -> Verdict:
     """The rule at the head of the claims file. `low`, `median`, `high`: of our ratios over the sizes."""
+    if claim.unchanged:
+        assert claim.ratio is not None, claim.id
+        near = low <= (1 + TOLERANCE) * claim.ratio[1] and high >= (1 - TOLERANCE) * claim.ratio[0]
+        # No change has no direction: twice as good is as far from it as half as good.
+        return "reproduced" if near else "not reproduced"
     if claim.warning:
         # Worse everywhere is the warning; worse on the whole but not everywhere has its direction.
         return "reproduced" if high < 1 else "direction only" if median < 1 else "not reproduced"
@@ -279,25 +289,37 @@ def _judge_ratio(claim: Claim, evidence: Evidence) -> Judged:
     assert claim.versus is not None
     sizes = evidence.sizes() if claim.size_mb is None else [claim.size_mb]
     figures: dict[str, float] = {}
+    verdicts: list[Verdict] = []
     absolute: tuple[float, float] | None = None
     for metric in claim.metric.split(" and "):
+        own: list[float] = []
         for size in sizes:
             if size == 0 and claim.static:
                 continue
             pair = evidence.pair(claim.versus, claim.variant, size, METRICS[metric])
             if pair is not None and pair[1] > 0:
                 suffix = f" {metric}" if " and " in claim.metric else ""
-                figures[f"{size:g}{suffix}"] = pair[0] / pair[1]
+                own.append(pair[0] / pair[1])
+                figures[f"{size:g}{suffix}"] = own[-1]
                 absolute = pair
+        if own:
+            verdicts.append(verdict_of(claim, *_spread(own)))
     article = article_text(claim)
     if not figures:
         return Judged(claim, article, "-", "not measured")
-    values = sorted(figures.values())
-    low, median, high = values[0], statistics.median(values), values[-1]
+    low, median, high = _spread(figures.values())
     ours = f"{median:.3g}" if low == high else f"{median:.3g} ({low:.3g} to {high:.3g})"
     if claim.article_pair and absolute:
         ours += f": {_absolute_text(claim, absolute)}"
-    return Judged(claim, article, ours, verdict_of(claim, low, median, high), figures, median, low, high)
+    # Of two metrics in one sentence, both must agree with it.
+    verdict = max(verdicts, key=VERDICTS.index)
+    return Judged(claim, article, ours, verdict, figures, median, low, high)
+
+
+def _spread(ratios: Iterable[float]) -> tuple[float, float, float]:
+    """Lowest, median, highest."""
+    values = sorted(ratios)
+    return values[0], statistics.median(values), values[-1]
 
 
 def _absolute_text(claim: Claim, pair: tuple[float, float]) -> str:
@@ -424,8 +446,7 @@ def as_table(judged: Sequence[Judged]) -> TextTable:
 
 def tally(judged: Sequence[Judged]) -> str:
     """How many of each verdict."""
-    order: tuple[Verdict, ...] = ("reproduced", "direction only", "not reproduced", "not measured")
-    counts = [(sum(one.verdict == name for one in judged), name) for name in order]
+    counts = [(sum(one.verdict == name for one in judged), name) for name in VERDICTS]
     return f"{len(judged)} claims: " + ", ".join(f"{count} {name}" for count, name in counts)
 
 
