@@ -64,6 +64,13 @@ def claim(**changes: Any) -> Claim:
         ({"ratio": (0.89, 0.89), "warning": True}, 0.5, 0.7, 0.99, "reproduced"),
         ({"ratio": (0.89, 0.89), "warning": True}, 0.5, 0.7, 1.01, "direction only"),
         ({"ratio": (0.89, 0.89), "warning": True}, 0.9, 1.1, 1.2, "not reproduced"),
+        # a slowdown reproduces no improvement, though the widened range reaches below 1
+        ({"ratio": (1.02, 1.13)}, 0.8, 0.9, 0.93, "not reproduced"),
+        ({"ratio": (1.02, 1.13)}, 0.8, 0.95, 1.2, "not reproduced"),
+        ({"ratio": (1.02, 1.13)}, 0.8, 1.01, 1.2, "reproduced"),
+        ({"ratio": (0.95, 1.13)}, 0.8, 0.9, 0.93, "reproduced"),
+        ({"absolute_us": (10.0, 9.8)}, 0.95, 0.95, 0.95, "not reproduced"),
+        ({"ratio_max": 1.05}, 0.8, 0.9, 0.96, "not reproduced"),
         # no change: both ends of the widened range count, and there is no direction
         ({"ratio": (0.9, 1.1), "unchanged": True}, 1.2, 1.3, 1.4, "reproduced"),
         ({"ratio": (0.9, 1.1), "unchanged": True}, 0.6, 0.7, 0.82, "reproduced"),

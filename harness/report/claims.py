@@ -272,16 +272,24 @@ def verdict_of(claim: Claim, low: float, median: float, high: float) -> Verdict:
         # Worse everywhere is the warning; worse on the whole but not everywhere has its direction.
         return "reproduced" if high < 1 else "direction only" if median < 1 else "not reproduced"
     if claim.ratio_max is not None:
-        reproduced, article = high >= (1 - TOLERANCE) * claim.ratio_max, claim.ratio_max
+        # The highest counts.
+        reached, ours, article = high >= (1 - TOLERANCE) * claim.ratio_max, high, claim.ratio_max
     else:
         wanted = claim.article_range
         assert wanted is not None, claim.id
         # Overlapping the widened range or lying above it is the same as reaching its lower end.
-        reproduced, article = high >= (1 - TOLERANCE) * wanted[0], statistics.mean(wanted)
-    if reproduced:
+        reached, ours, article = high >= (1 - TOLERANCE) * wanted[0], median, statistics.mean(wanted)
+    # Widened, a range just above 1 takes in ratios below 1: a slowdown is no improvement, however small.
+    if reached and (ours > 1 or not _better_throughout(claim)):
         return "reproduced"
-    same_side = (high > 1) if claim.ratio_max is not None else (median > 1)
-    return "direction only" if same_side == (article > 1) else "not reproduced"
+    return "direction only" if (ours > 1) == (article > 1) else "not reproduced"
+
+
+def _better_throughout(claim: Claim) -> bool:
+    """Whether the article reports an improvement at every size."""
+    if claim.ratio_max is not None:
+        return claim.ratio_max > 1
+    return claim.article_range is not None and claim.article_range[0] > 1
 
 
 def _judge_ratio(claim: Claim, evidence: Evidence) -> Judged:
