@@ -65,7 +65,7 @@ class Claim(BaseModel):
     absolute_s: tuple[float, float] | None = None
     absolute_gb: tuple[float, float] | None = None
     absolute_mb: float | None = None
-    file_over_memory: float | None = None
+    file_over_memory: float | None = None  # the file beside the resident memory that loading it takes
     share: float | None = None
     share_min: float | None = None
     warning: bool = False  # the article reports that this road is worse
@@ -415,22 +415,30 @@ def _judge_size(claim: Claim, evidence: Evidence) -> Judged:
     """Sizes depend on the tokenizer: bytes per pair is the measure, and the file beside the memory."""
     assert claim.variant is not None
     assert claim.size_mb is not None
-    memory = evidence.value(claim.variant, claim.size_mb, "static_mb")
-    file = evidence.value(claim.variant, claim.size_mb, "static_file_mb")
+    name = "static_mb" if claim.metric == "static_bytes" else "static_file_mb"
+    mine = evidence.value(claim.variant, claim.size_mb, name)
     counted = evidence.statistics(claim.size_mb)
     article = article_text(claim)
-    mine = memory if claim.metric == "static_bytes" else file
-    if memory is None or file is None or mine is None:
+    if mine is None:
         return Judged(claim, article, "-", "not measured")
     ours = f"{mine:.4g} MB"
     if counted and counted.get("n_pairs"):
         ours += f", {mine * 1e6 / counted['n_pairs']:.3g} bytes per (bigram, successor) pair"
     verdict: Verdict = "direction only"
     if claim.file_over_memory is not None:
-        ours += f"; file over memory {file / memory:.4g} (article {claim.file_over_memory:.4g})"
-        close = abs(file / memory / claim.file_over_memory - 1) <= TOLERANCE
+        memory = _resident_mb(claim.variant, claim.size_mb, evidence)
+        if memory is None or memory <= 0:
+            return Judged(claim, article, ours, "not measured")
+        ours += f"; file over resident memory {mine / memory:.4g} (article {claim.file_over_memory:.4g})"
+        close = abs(mine / memory / claim.file_over_memory - 1) <= TOLERANCE
         verdict = "reproduced" if close else "not reproduced"
     return Judged(claim, article, ours, verdict, {f"{claim.size_mb:g}": mine}, mine)
+
+
+def _resident_mb(variant: str, size: float, evidence: Evidence) -> float | None:
+    """What the load added to the process: a frozen cache's own count is its file's size by construction."""
+    loaded, before = (evidence.value(variant, size, f"{name}_rss_mb") for name in ("loaded", "baseline"))
+    return None if loaded is None or before is None else loaded - before
 
 
 # --- words -------------------------------------------------------------------------------------------------
