@@ -19,6 +19,7 @@ from harness.report.claims import (
     ClaimsFile,
     Evidence,
     Judged,
+    article_text,
     as_markdown,
     explanations,
     judge,
@@ -164,7 +165,7 @@ def test_what_no_record_shows_is_not_measured(evidence: Evidence) -> None:
     for changes in (
         {"variant": "dense_map", "ratio": [1, 2]},
         {"size_mb": 541, "ratio": [1, 2]},
-        {"metric": "static_bytes", "size_mb": 541},
+        {"metric": "static_bytes", "size_mb": 541, "absolute_mb": 463},
         {"metric": "corpus_statistics", "size_mb": 541, "share": 0.5},
     ):
         assert judge_one(claim(**changes), evidence).verdict == "not measured"
@@ -194,6 +195,55 @@ def test_a_mistake_in_the_file_is_named(tmp_path: Path) -> None:
         load_claims(path)
     with pytest.raises(InputError, match="not readable"):
         load_claims(tmp_path / "none.toml")
+
+
+@pytest.mark.parametrize(
+    ("lines", "words"),
+    [
+        ('metric = "load_time"\nvariant = "a"\nversus = "b"', "has no range: give one of"),
+        ('metric = "load_time"\nvariant = "a"\nratio = [1, 2]', "needs `variant` and `versus`"),
+        (
+            'metric = "load_time"\nvariant = "a"\nversus = "b"\nratio = [1, 2]\nratio_max = 3',
+            "has ratio and ratio_max",
+        ),
+        (
+            'metric = "draft_latency"\nvariant = "a"\nversus = "b"\nabsolute_us = [1, 0]',
+            "`absolute_us` holds two numbers above 0",
+        ),
+        ('metric = "peak_rss"\nvariant = "a"\nversus = "b"\nratio_max = 0', "`ratio_max` must be a number"),
+        ('metric = "peak_rss"\nvariant = "a"\nversus = "b"\nratio = [2, 3]\nunchanged = true', "around 1"),
+        ('metric = "acceptance"\nour_reading = true', "there is none"),
+        ('metric = "corpus_statistics"\nshare = 0.5', "needs `size_mb`"),
+        ('metric = "corpus_statistics"\nsize_mb = 25', "`share` or `share_min`"),
+        ('metric = "static_bytes"\nvariant = "a"', "static_bytes needs `variant` and `size_mb`"),
+        (
+            'metric = "static_file_bytes"\nvariant = "a"\nsize_mb = 1\nfile_over_memory = 0',
+            "`file_over_memory` must be a number",
+        ),
+    ],
+)
+def test_a_claim_that_cannot_be_judged_is_named(tmp_path: Path, lines: str, words: str) -> None:
+    path = tmp_path / "claims.toml"
+    path.write_text(f'source = "s"\nmachine = "m"\n[[claim]]\nid = "mine"\nsays = "y"\n{lines}\n')
+    with pytest.raises(InputError, match=r"claims\.toml: claim\.mine: ") as caught:
+        load_claims(path)
+    assert words in str(caught.value)
+    assert "Value error" not in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_what_is_no_claim_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "claims.toml"
+    path.write_text('source = "s"\nmachine = "m"\nclaim = [1]\n')
+    with pytest.raises(InputError, match=r"claims\.toml: claim\.0: "):
+        load_claims(path)
+
+
+def test_words_stand_for_a_figure_only_where_the_claim_says_so() -> None:
+    fields = {"ratio": (0.9, 1.1), "note": "no figure is given for the copy"}
+    assert article_text(claim(**fields)) == "0.9 to 1.1"
+    assert article_text(claim(**fields, our_reading=True)) == "no figure is given for the copy"
+    assert article_text(claim(warning=True, note="too slow")) == "too slow"
 
 
 def test_the_articles_claims_are_all_there_and_unchanged() -> None:

@@ -33,6 +33,7 @@ METRICS = {
     "load_time": "load_time_s",
     "peak_rss": "peak_rss_mb",
 }
+PAIRS = ("absolute_us", "absolute_s", "absolute_gb")
 ROUNDS_FILE = "search_rounds.json"
 
 
@@ -60,6 +61,7 @@ class Claim(BaseModel):
     static: bool = False  # only the sizes with a static cache
     unchanged: bool = False  # the article reports no change: judged on both sides of its range
     ratio: tuple[float, float] | None = None
+    our_reading: bool = False  # the article gives no figure: `ratio` is what we make of its words
     ratio_max: float | None = None
     absolute_us: tuple[float, float] | None = None  # versus, variant
     absolute_s: tuple[float, float] | None = None
@@ -74,15 +76,39 @@ class Claim(BaseModel):
     remark: str = ""  # worth knowing though reproduced
 
     @model_validator(mode="after")
-    def _pair(self) -> Claim:
+    def _complete(self) -> Claim:
         if self.ratio is not None and not 0 < self.ratio[0] <= self.ratio[1] < math.inf:
             raise ValueError("`ratio` goes from a lowest to a highest number above 0")
+        for name in ("ratio_max", "file_over_memory", "absolute_mb", "share", "share_min"):
+            value = getattr(self, name)
+            if value is not None and not 0 < value < math.inf:
+                raise ValueError(f"`{name}` must be a number above 0")
+        for name in PAIRS:
+            if not all(0 < value < math.inf for value in getattr(self, name) or ()):
+                raise ValueError(f"`{name}` holds two numbers above 0")
         if self.unchanged and (self.warning or not (self.ratio and self.ratio[0] <= 1 <= self.ratio[1])):
             raise ValueError("`unchanged` needs a `ratio` around 1, and no `warning`")
-        pairwise = self.metric in METRICS or self.metric == "load_time and peak_rss"
-        if pairwise and not (self.variant and self.versus):
-            raise ValueError("a ratio needs `variant` and `versus`")
+        if self.our_reading and self.ratio is None:
+            raise ValueError("`our_reading` says whose `ratio` it is, and there is none")
+        self._check_metric()
         return self
+
+    def _check_metric(self) -> None:
+        """What a claim of its metric cannot be judged without."""
+        if self.metric in METRICS or self.metric == "load_time and peak_rss":
+            if not (self.variant and self.versus):
+                raise ValueError("a ratio needs `variant` and `versus`")
+            ranges = [name for name in ("ratio", "ratio_max", *PAIRS) if getattr(self, name) is not None]
+            if len(ranges) > 1 or not (ranges or self.warning):
+                named = f"has {' and '.join(ranges)}" if ranges else "has no range"
+                raise ValueError(f"{named}: give one of `ratio`, `ratio_max`, `absolute_us`, `_s`, `_gb`")
+        elif self.metric == "corpus_statistics":
+            if self.size_mb is None or (self.share is None) == (self.share_min is None):
+                raise ValueError("corpus_statistics needs `size_mb`, and `share` or `share_min`")
+        elif self.metric in ("static_bytes", "static_file_bytes") and (
+            self.variant is None or self.size_mb is None
+        ):
+            raise ValueError(f"{self.metric} needs `variant` and `size_mb`")
 
     @property
     def article_pair(self) -> tuple[float, float] | None:
@@ -157,10 +183,12 @@ def load_claims(path: Path) -> ClaimsFile:
     except ValidationError as error:
         first = error.errors()[0]
         parts = [str(part) for part in first["loc"]]
-        claims = content.get("claim", [])
         if len(parts) > 1 and parts[1].isdigit():
-            parts[1] = str(claims[int(parts[1])].get("id", parts[1]))
-        raise InputError(f"{path}: {'.'.join(parts)}", first["msg"], "correct it") from error
+            one = content["claim"][int(parts[1])]
+            parts[1] = str(one.get("id", parts[1])) if isinstance(one, dict) else parts[1]
+        # What our own validators say comes with pydantic's words before it.
+        problem = first["msg"].removeprefix("Value error, ")
+        raise InputError(f"{path}: {'.'.join(parts)}", problem, "correct it") from error
     ids = [claim.id for claim in loaded.claim]
     for name in ids:
         if ids.count(name) > 1:
@@ -350,7 +378,7 @@ def article_text(claim: Claim) -> str:
         return f"{claim.share:.0%}"
     if claim.share_min is not None:
         return f"over {claim.share_min:.0%}"
-    if claim.ratio is not None and "no figure" not in claim.note:
+    if claim.ratio is not None and not claim.our_reading:
         low, high = claim.ratio
         return f"{low:g}" if low == high else f"{low:g} to {high:g}"
     return claim.note or "-"
