@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import tomllib
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -280,6 +281,90 @@ def test_the_committed_runs_give_every_claim_a_verdict_and_a_reason(path: Path) 
         assert words in " ".join((ROOT / "README.md").read_text().split())
     text = as_markdown(claims, judged, [load_results(folder) for folder in folders])
     assert all(f"| {one.claim.id} |" in text for one in judged)
+
+
+def test_what_explanations_take_from_the_records_is_in_them() -> None:
+    """Figures of experiments made once stand as they are; these follow the committed records to the digit."""
+    machine = ROOT / "results" / "amd-epyc-2c-linux"
+    if not (machine / "reference").is_dir() or not (machine / "tail").is_dir():
+        pytest.skip("no committed reference and tail run")
+    evidence = Evidence([load_results(machine / "reference")])
+    tail = Evidence([load_results(machine / "tail")])
+
+    def value(variant: str, size: float, metric: str = "draft_latency_us") -> float:
+        found = evidence.value(variant, size, metric)
+        assert found is not None
+        return found
+
+    rungs = (
+        "copying_map",
+        "reference_access",
+        "segmented_map",
+        "sorted_vectors",
+        "frozen",
+        "frozen_precheck",
+    )
+    full = {name: value(name, 541) for name in rungs}
+    by, seg, vec, fro, pre = (full[a] / full[b] for a, b in pairwise(rungs))
+    four, five = full["copying_map"] / full["frozen"], full["copying_map"] / full["frozen_precheck"]
+    static = [size for size in evidence.sizes() if size > 0]
+    vectors = sorted(value("segmented_map", size) / value("sorted_vectors", size) for size in static)
+    draft = {size: [value(name, size, "draft_us") for name in rungs[-2:]] for size in evidence.sizes()}
+    gains = {size: pair[0] / pair[1] for size, pair in draft.items()}
+    whole = {size: value("frozen", size) / value("frozen_precheck", size) for size in evidence.sizes()}
+    updates = sorted(value(name, size, "update_us") for name in rungs[-2:] for size in static)
+    grown = [
+        value(name, 541, "loaded_rss_mb") - value(name, 541, "baseline_rss_mb")
+        for name in ("sorted_vectors", "segmented_map")
+    ]
+    load = {name: value(name, 541, "load_time_s") for name in ("sorted_vectors", "frozen")}
+    phrases = [
+        (
+            "reference-full-us",
+            f"{full['copying_map'] / 165.48:.1f} times what it costs there "
+            f"({full['copying_map']:.0f} to 165 µs)",
+        ),
+        (
+            "reference-full-us",
+            f"by reference {full['reference_access'] / 6.47:.1f} times "
+            f"({full['reference_access']:.1f} to 6.47 µs)",
+        ),
+        ("lower-bound-draft", f"sorted-draft-static: {vectors[0]:.2f} to {vectors[-1]:.2f} where"),
+        (
+            "unsorted-tail",
+            f"unsorted vectors take {tail.value('unsorted_vectors', 0, 'draft_latency_us'):.2f} µs "
+            f"per drafted token to {tail.value('sorted_vectors', 0, 'draft_latency_us'):.2f}",
+        ),
+        ("sorted-load", f"{grown[0]:,.0f} MB resident to {grown[1]:,.0f} at 541 MB"),
+        ("frozen-load-full", f"one read of 520 MB into fresh memory: {load['frozen']:.2f} s"),
+        ("frozen-load-full", f"faster here than there, {load['sorted_vectors']:.2f} s to 3.76"),
+        ("frozen-size-memory", f"of the {value('frozen', 541, 'static_mb'):.0f} MB"),
+        (
+            "precheck-static",
+            f"gains {gains[25]:.2f} at 25 MB, {gains[200]:.2f} at 200 and {gains[541]:.2f} at 541; "
+            f"the update, {updates[0]:.2f} to {updates[-1]:.2f} µs",
+        ),
+        ("precheck-static", f"makes {whole[25]:.2f}, {whole[200]:.2f} and {whole[541]:.2f} of it"),
+        (
+            "precheck-no-static",
+            f"gains {gains[0]:.2f} ({draft[0][0]:.2f} to {draft[0][1]:.2f} µs per drafted token); "
+            f"the update, {value('frozen_precheck', 0, 'update_us'):.2f} µs",
+        ),
+        ("precheck-no-static", f"makes {whole[0]:.2f} of it"),
+        ("cumulative-four", f"{by:.2f} x {seg:.2f} x {vec:.2f} x {fro:.2f} = {four:.1f}"),
+        ("cumulative-four", f"falls short: {by:.2f} where"),
+        ("cumulative-four", f"gives a part back: {vec:.2f} where"),
+        ("cumulative-four", f"Segmented, {seg:.2f}, is as in the article; frozen, {fro:.2f}, stays"),
+        ("cumulative-five", f"the precheck's {pre:.2f} at 541 MB"),
+        ("cumulative-five", f"{four:.1f} x {pre:.2f} = {five:.0f}"),
+        (
+            "cumulative-five",
+            f"it would be {five * 25.6 / by:.0f}, with its 1.25 for the sorted rung as well "
+            f"{five * 25.6 / by * 1.25 / vec:.0f}",
+        ),
+    ]
+    texts = {one.id: " ".join((one.explanation + one.remark).split()) for one in load_claims(ARTICLE).claim}
+    assert [(name, phrase) for name, phrase in phrases if phrase not in texts[name]] == []
 
 
 def test_only_what_is_not_reproduced_is_explained() -> None:
