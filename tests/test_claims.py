@@ -183,6 +183,17 @@ def test_folders_are_combined_only_if_alike(tmp_path: Path) -> None:
     assert found.figures == {"25": 1.0}
     with pytest.raises(InputError, match="cannot be combined with a: n_draft is 3 and 8"):
         judge(file, [a, load_results(folder("c", "copying_map", n_draft=8))])
+    others = {"compiler": "clang 14", "cxx_flags": "-O2 -march=native"}
+    for name, key in (("d", "compiler"), ("e", "cxx_flags")):
+        build = {**make_measured()["build"], key: others[key]}
+        record = make_record(make_spec("copying_map", 25), make_measured(10.0, build=build))
+        write_results(tmp_path / name, [record])
+    with pytest.raises(InputError, match=r"combined with a: compiler is gcc 12\.2\.0 and clang 14"):
+        judge(file, [a, load_results(tmp_path / "d")])
+    flags = [a, load_results(tmp_path / "e")]
+    assert "A and e were built with other compiler flags: a with -O3, e with -O2." in as_markdown(
+        file, judge(file, flags), flags
+    )
 
 
 def test_a_mistake_in_the_file_is_named(tmp_path: Path) -> None:

@@ -102,6 +102,7 @@ def claims(
         remarks,
         tally,
     )
+    from harness.report.compare import flag_notes
     from harness.report.stats import load_results
     from harness.report.stats_table import as_text
 
@@ -114,13 +115,17 @@ def claims(
     found = [load_results(folder) for folder in folders]
     judged = judge(loaded, found)
     if chosen == "json":
-        content = {"tally": tally(judged), "claims": [one.as_dict() for one in judged]}
+        content = {
+            "tally": tally(judged),
+            "notes": flag_notes(found),
+            "claims": [one.as_dict() for one in judged],
+        }
         text = json_text(content) + "\n"
     elif chosen == "markdown":
         text = as_markdown(loaded, judged, found)
     else:
-        reasons = "\n".join(f"{name}: {why}" for name, why in explanations(judged) + remarks(judged))
-        text = f"{as_text(as_short_table(judged))}\n\n{reasons}\n"
+        reasons = [f"{name}: {why}" for name, why in explanations(judged) + remarks(judged)]
+        text = "\n".join([as_text(as_short_table(judged)), "", *flag_notes(found), *reasons]) + "\n"
     if out is not None:
         write_atomic(out, text.encode())
     else:
@@ -150,6 +155,8 @@ def compare(
         found = compare(a, b, force=force)
     for line in found.differences:
         note(f"unlike: {line}")
+    for line in found.notes:
+        note(line)
     for name, only in (("A", found.only_a), ("B", found.only_b)):
         if only:
             note(f"only in {name}: {', '.join(only)}")

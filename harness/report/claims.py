@@ -18,7 +18,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 
 from harness.errors import InputError
 from harness.measure.records import load_json
-from harness.report.compare import unlikeness
+from harness.report.compare import flag_notes, unlikeness
 from harness.report.stats import Results, SummaryRow, run_rows, summarize
 from harness.report.stats_table import TextTable
 
@@ -254,7 +254,7 @@ def _cells(results: Results) -> dict[tuple[str, float, str], SummaryRow]:
 
 
 def check_alike(folders: Sequence[Results]) -> None:
-    """Folders may be combined only if nothing but their variants differs."""
+    """Folders may be combined only if nothing but variants and compiler flags (`flag_notes`) differs."""
     first, *others = folders
     for other in others:
         differences = unlikeness(first, other)
@@ -262,7 +262,7 @@ def check_alike(folders: Sequence[Results]) -> None:
             raise InputError(
                 other.folder,
                 f"cannot be combined with {first.folder.name}: {'; '.join(differences)}",
-                "give folders of one machine, corpus and setting",
+                "give folders of one machine, compiler, corpus and setting",
             )
 
 
@@ -525,6 +525,7 @@ def as_markdown(claims: ClaimsFile, judged: Sequence[Judged], folders: Sequence[
         "",
         f"{tally(judged)}.",
         "",
+        *(f"{line[0].upper()}{line[1:]}.\n" for line in flag_notes(folders)),
         table_markdown(as_table(judged)),
         "",
         "## Why not",

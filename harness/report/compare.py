@@ -9,7 +9,7 @@ import io
 import subprocess
 import tarfile
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -30,6 +30,8 @@ COMPARED = (
     "peak_rss_mb",
     "static_mb",
 )
+# Of a module's build; its flags are only noted.
+BUILD_KEYS = ("compiler", "standard_library", "build_type")
 MACHINE_KEYS = ("cpu_model", "cpu_logical_total", "ram_bytes", "system")
 
 
@@ -51,10 +53,14 @@ class Cell:
 
 @dataclass(frozen=True)
 class Comparison:
-    """All cells that both runs have; `differences` are the ways in which the runs are unlike."""
+    """All cells that both runs have; `differences` are the ways in which the runs are unlike.
+
+    `notes` are worth knowing, though they make no figure incomparable.
+    """
 
     cells: list[Cell]
     differences: list[str]
+    notes: list[str]
     only_a: list[str]
     only_b: list[str]
 
@@ -92,16 +98,23 @@ def compare(a: Results, b: Results, *, force: bool = False) -> Comparison:
         cell for key in rows_a if key in rows_b and (cell := _cell(rows_a[key], rows_b[key])) is not None
     ]
     names_a, names_b = ({f"{key[0]} at {key[1]:g} MB" for key in rows} for rows in (rows_a, rows_b))
-    return Comparison(cells, differences, sorted(names_a - names_b), sorted(names_b - names_a))
+    return Comparison(
+        cells, differences, flag_notes([a, b]), sorted(names_a - names_b), sorted(names_b - names_a)
+    )
 
 
 def unlikeness(a: Results, b: Results) -> list[str]:
-    """What makes the figures incomparable: machine, settings, texts, tokenizer."""
+    """What makes the figures incomparable: machine, compiler, settings, texts, tokenizer."""
     found = [
         f"{key} is {a.machine.get(key)} and {b.machine.get(key)}"
         for key in MACHINE_KEYS
         if a.machine.get(key) != b.machine.get(key)
     ]
+    for key in BUILD_KEYS:
+        built_a, built_b = _built(a, key), _built(b, key)
+        # Records of a module that does not say are no evidence of another one.
+        if built_a and built_b and built_a != built_b:
+            found.append(f"{key} is {_listed(built_a)} and {_listed(built_b)}")
     for name, values_a, values_b in (
         (name, _values(a, name), _values(b, name)) for name in ("n_ctx", "n_draft", "page_cache", "cpu")
     ):
@@ -117,6 +130,32 @@ def unlikeness(a: Results, b: Results) -> list[str]:
             f"the corpus of {', '.join(unlike)} MB is another text or came through another tokenizer"
         )
     return found
+
+
+def flag_notes(folders: Sequence[Results]) -> list[str]:
+    """A line for each folder whose modules were built with other compiler flags than the first's."""
+    first, *others = folders
+    return [line for other in others if (line := _flag_note(first, other)) is not None]
+
+
+def _flag_note(a: Results, b: Results) -> str | None:
+    flags_a, flags_b = _built(a, "cxx_flags"), _built(b, "cxx_flags")
+    if not flags_a or not flags_b or flags_a == flags_b:
+        return None
+    words_a, words_b = ({word for flags in found for word in flags.split()} for found in (flags_a, flags_b))
+    parts = [
+        f"{results.folder.name} with {' '.join(sorted(more))}"
+        for results, more in ((a, words_a - words_b), (b, words_b - words_a))
+        if more
+    ]
+    alike = f"{a.folder.name} and {b.folder.name} were built with other compiler flags"
+    return f"{alike}: {', '.join(parts)}" if parts else f"{alike}: the same in another order"
+
+
+def _built(results: Results, key: str) -> set[str]:
+    """What the modules of all records say of their build."""
+    builds = [(record.measured or {}).get("build") or {} for record in results.records]
+    return {str(build[key]) for build in builds if build.get(key) is not None}
 
 
 def _values(results: Results, name: str) -> set[Any]:
