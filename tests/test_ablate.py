@@ -127,6 +127,15 @@ def test_the_verb_measures_charts_and_says(tmp_path: Path) -> None:
     assert "p99.9" in stats.stdout
 
 
+def test_a_variant_that_changes_nothing_is_refused_with_records_too(tmp_path: Path) -> None:
+    real_variants()
+    folder = results(tmp_path, (10,), (5,))
+    done = ladder(tmp_path, "ablate", "copying_map", "--from", str(folder))
+    assert done.returncode == 2
+    assert "variant copying_map: its variant.toml names no `versus`" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
 @pytest.mark.parametrize("change", [{"n_draft": [1, 3]}, {"page_cache": ["warm", "cold"]}])
 def test_an_ablation_at_several_settings_is_refused_before_it_is_measured(change: dict[str, Any]) -> None:
     base = Experiment.model_validate({**small_experiment().model_dump(), **change})

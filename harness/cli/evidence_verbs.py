@@ -50,12 +50,13 @@ def ablate(
     from dataclasses import asdict
 
     from harness.measure.config import load_experiment
-    from harness.report.ablate import as_table, experiment_for, ratios, sentence, write_chart
+    from harness.report.ablate import as_table, counterpart, experiment_for, ratios, sentence, write_chart
     from harness.report.stats import load_results, write_csv_files
     from harness.report.stats_table import as_text
     from harness.variants import find
 
     chosen = find(variant)
+    names = (chosen.name, counterpart(chosen))
     folder, code = from_, ExitCode.OK
     if folder is None:
         base, overrides = load_experiment(config, set_ or [])
@@ -63,8 +64,6 @@ def ablate(
         code, folder = measure(experiment, overrides, text, cache, results, machine)
         if code == ExitCode.DRAFTS_DIFFER:
             raise typer.Exit(int(code))
-    assert chosen.versus is not None
-    names = (chosen.name, chosen.versus)
     found = load_results(folder)
     if from_ is None:
         write_csv_files(found)
