@@ -88,6 +88,37 @@ def test_no_load_time_at_0_mb_and_no_speed_up_of_the_first_rung(folder: Path) ->
     assert relative["frozen_precheck"].low[1] == pytest.approx(400.75 / 6.25)
 
 
+def words_of(folder: Path, name: str) -> list[str]:
+    """The title and the line below it."""
+    results = load_results(folder)
+    chart = next(chart for chart in CHARTS if chart.name == name)
+    figure = draw(chart, collect(chart, run_rows(results.records), results.variants), results)
+    return [text.get_text() for text in figure.texts[:2]]
+
+
+def test_the_title_names_what_the_speed_up_is_over(tmp_path: Path) -> None:
+    records = [
+        make_record(make_spec(name, 25), make_measured(LATENCY[name]))
+        for name in ("sorted_vectors", "frozen_precheck")
+    ]
+    folder = write_results(tmp_path / "m" / "past", records)
+    assert words_of(folder, "speedup") == [
+        "Draft latency: speed-up over sorted vectors (not answer time)",
+        "higher is better  ·  one run",
+    ]
+
+
+def test_the_number_of_runs_is_that_of_every_point(tmp_path: Path, folder: Path) -> None:
+    assert "median of 2 runs, bars" in words_of(folder, "draft_latency")[1]
+    records = [
+        make_record(make_spec(name, 25, repeat), make_measured(LATENCY[name]))
+        for name, repeats in (("sorted_vectors", 3), ("frozen", 2))
+        for repeat in range(repeats)
+    ]
+    uneven = write_results(tmp_path / "m" / "uneven", records)
+    assert "median of 2 to 3 runs, bars" in words_of(uneven, "draft_latency")[1]
+
+
 def test_the_caption_names_machine_build_commit_and_corpus(folder: Path) -> None:
     text = "\n".join(caption(load_results(folder)))
     for part in (

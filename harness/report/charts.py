@@ -39,7 +39,10 @@ _GREY = "#555555"
 
 @dataclass(frozen=True)
 class Chart:
-    """One picture: a metric against corpus size. `relative` divides rung 1's figures by the variant's."""
+    """One picture: a metric against corpus size.
+
+    `relative` divides the figures of the lowest rung measured by the variant's; {baseline} is its label.
+    """
 
     name: str
     metric: str
@@ -91,7 +94,7 @@ CHARTS = (
     Chart(
         "speedup",
         "draft_latency_us",
-        "Draft latency: speed-up over the first rung (not answer time)",
+        "Draft latency: speed-up over {baseline} (not answer time)",
         "times faster than {baseline} (log scale)",
         "×",
         "higher is better",
@@ -195,6 +198,11 @@ def _baseline(variants: dict[str, dict[str, Any]]) -> str | None:
     return min(rungs)[1] if rungs else None
 
 
+def _baseline_label(results: Results) -> str:
+    baseline = _baseline(results.variants)
+    return str(results.variants[baseline].get("label", baseline)) if baseline else "the first rung"
+
+
 def _relative(
     values: dict[str, dict[float, list[float]]], baseline: str | None
 ) -> dict[str, dict[float, list[float]]]:
@@ -232,18 +240,23 @@ def draw(chart: Chart, series: list[Series], results: Results) -> Figure:
     _dress_horizontal(axes, series, place)
     _part_texts(axes, groups, results, place)
     _label_directly(figure, axes, chart, series, place)
-    figure.text(0.085, 0.955, chart.title, fontsize=13, fontweight="bold", va="center")
-    repeats = max(len(found) for item in series for found in item.raw)
-    runs = (
-        f"median of {repeats} runs, bars from lowest to highest, dots are single runs"
-        if repeats > 1
-        else "one run"
-    )
-    figure.text(0.085, 0.912, f"{chart.better}  ·  {runs}", fontsize=10, color=_GREY, va="center")
+    title = chart.title.format(baseline=_baseline_label(results))
+    figure.text(0.085, 0.955, title, fontsize=13, fontweight="bold", va="center")
+    words = f"{chart.better}  ·  {_runs_text(series)}"
+    figure.text(0.085, 0.912, words, fontsize=10, color=_GREY, va="center")
     for index, line in enumerate(lines):
         y = 0.020 + 0.029 * (len(lines) - 1 - index)
         figure.text(0.012, y, line, fontsize=7.5, color="#AA3300" if line in notes else _GREY, va="center")
     return figure
+
+
+def _runs_text(series: Sequence[Series]) -> str:
+    """How many runs a point stands for: not the same everywhere where some failed or are still to be made."""
+    counts = sorted({len(found) for item in series for found in item.raw})
+    if counts[-1] == 1:
+        return "one run"
+    number = f"{counts[0]}" if len(counts) == 1 else f"{counts[0]} to {counts[-1]}"
+    return f"median of {number} runs, bars from lowest to highest, dots are single runs"
 
 
 def horizontal_places(sizes: Sequence[float]) -> Callable[[float], float]:
@@ -301,9 +314,7 @@ def _draw_series(
 
 
 def _dress_vertical(axes: Axes, chart: Chart, series: list[Series], results: Results) -> None:
-    baseline = _baseline(results.variants)
-    name = results.variants[baseline]["label"] if baseline else "the first rung"
-    axes.set_ylabel(chart.axis.format(baseline=name))
+    axes.set_ylabel(chart.axis.format(baseline=_baseline_label(results)))
     axes.grid(axis="y", color="#DDDDDD", lw=0.6, zorder=0)
     axes.set_axisbelow(True)
     lowest = min(min(item.low) for item in series)
