@@ -108,6 +108,13 @@ def test_the_title_names_what_the_speed_up_is_over(tmp_path: Path) -> None:
     ]
 
 
+def test_each_variants_floor_is_said_to_be_its_own(folder: Path) -> None:
+    floor = next(chart for chart in CHARTS if chart.name == "above_floor")
+    results = load_results(folder)
+    drawn = draw(floor, collect(floor, run_rows(results.records), results.variants), results)
+    assert drawn.axes[0].get_ylabel() == "times the floor of its own file's size (log scale)"
+
+
 def test_the_number_of_runs_is_that_of_every_point(tmp_path: Path, folder: Path) -> None:
     assert "median of 2 runs, bars" in words_of(folder, "draft_latency")[1]
     records = [

@@ -68,7 +68,7 @@ CHARTS = (
         "above_floor",
         "times_above_floor",
         "Draft latency over one random memory read a draft step (not answer time)",
-        "times the memory-latency floor (log scale)",
+        "times the floor of its own file's size (log scale)",
         "×",
         "lower is better",
         log=True,

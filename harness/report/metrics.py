@@ -312,7 +312,7 @@ METRICS: tuple[Metric, ...] = (
     Metric(
         "times_above_floor",
         "ratio",
-        "net draft latency over the dependent floor",
+        "net draft latency over the variant's own dependent floor: a smaller static file has a lower one",
         "section",
         _above_floor,
         _NO_STATIC,
