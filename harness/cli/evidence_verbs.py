@@ -19,7 +19,7 @@ from harness.cli.options import (
     SetOption,
     TextOption,
 )
-from harness.cli.run_verbs import measure
+from harness.cli.run_verbs import measure, plots_of
 from harness.errors import ExitCode, InputError
 
 ResultsArguments = Annotated[
@@ -69,8 +69,7 @@ def ablate(
         write_csv_files(found)
     figures = ratios(found, *names)
     line = sentence(figures, found.variants.get(chosen.name, {}), names)
-    target = plots / folder.resolve().parent.name / "ablation"
-    for path in write_chart(figures, found, names, target):
+    for path in write_chart(figures, found, names, plots_of(folder, plots)):
         note(str(path))
     if json_:
         print_json({"sentence": line, "ratios": [asdict(one) for one in figures]})

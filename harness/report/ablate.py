@@ -65,7 +65,8 @@ def experiment_for(base: Experiment, variant: Variant) -> Experiment:
     if axis := next((name for name, values in base.axes.items() if len(values) > 1), None):
         raise InputError(f"axes.{axis}", "has several values, an ablation compares at one", "give it one")
     changes: dict[str, Any] = {
-        "name": f"ablation-{variant.name}",
+        # An experiment is a folder of results and of charts: those of another text are not to meet there.
+        "name": f"{base.name}-{variant.name}",
         "variants": (versus, variant.name),
         "histogram_repeats": max(1, base.histogram_repeats),
         "chunk_repeats": 0,
