@@ -22,6 +22,7 @@ from harness.report.charts import (
     spread,
     write_charts,
 )
+from harness.report.position_chart import PositionSeries, counts_text, draw_positions
 from harness.report.stats import load_results, run_rows
 
 LATENCY = {
@@ -106,6 +107,21 @@ def test_the_title_names_what_the_speed_up_is_over(tmp_path: Path) -> None:
         "Draft latency: speed-up over sorted vectors (not answer time)",
         "higher is better  ·  one run",
     ]
+
+
+def test_counts_are_written_in_full_or_are_a_dash(tmp_path: Path) -> None:
+    at_place = {"drafted_at": [1_234_567, 0, 0], "accepted_at": [400, 0, 0]}
+    measured = make_measured(n_drafted=1_234_567, draft_calls=0, hit_calls=0, **at_place)
+    folder = write_results(tmp_path / "m" / "s", [make_record(make_spec("frozen", 25), measured)])
+    figure = draw_positions(load_results(folder))
+    assert figure is not None
+    legend = figure.axes[0].get_legend()
+    assert legend is not None
+    assert [text.get_text() for text in legend.get_texts()] == [
+        "frozen: 400 of 1,234,567, hit rate -",
+    ]
+    missing = PositionSeries("frozen", "frozen", "red", "o", 25, (0.5,), None, None, None)
+    assert counts_text(missing) == "- of -, hit rate -"
 
 
 def test_each_variants_floor_is_said_to_be_its_own(folder: Path) -> None:

@@ -73,13 +73,14 @@ def _run(record: RunRecord, value: float, unit: str) -> dict[str, Any]:
 
 def _metadata(results: Results) -> dict[str, Any]:
     machine = results.machine
+    commits = {record.environment.get("git_commit") for record in results.records} - {None}
     fields = {
         "cpu_model_name": machine.get("cpu_model"),
         "cpu_count": machine.get("cpu_logical_total"),
         "platform": f"{machine.get('system')} {machine.get('kernel')}",
         "python_version": machine.get("python"),
         "experiment": results.experiment.get("name"),
-        "commit_id": next((str(record.environment.get("git_commit")) for record in results.records), None),
+        "commit_id": ", ".join(sorted(map(str, commits))) or None,
     }
     return {name: value for name, value in fields.items() if value is not None}
 
