@@ -10,10 +10,9 @@ import pytest
 from sample_records import STYLE, make_measured, make_record, make_spec, write_results
 
 from harness.measure.records import CorpusLabel, Failure, TextLabel
+from harness.report.caption import absences, caption
 from harness.report.charts import (
     CHARTS,
-    absences,
-    caption,
     collect,
     comparable_sizes,
     draw,

@@ -176,17 +176,18 @@ def export(
 ) -> None:
     """Hand the records to other tools: `python -m pyperf stats`, `hist` and `compare_to --table`."""
     from harness.manifests import refuse_overwriting, write_atomic
-    from harness.report.export import EXPORTED, pyperf_suite, to_json
+    from harness.report.export import pyperf_suite, to_json
+    from harness.report.metrics import COSTS
     from harness.report.stats import load_results
 
     if not pyperf:
         raise InputError("export", "no format is named", "give --pyperf")
-    unknown = sorted(set(metric or []) - set(EXPORTED))
+    unknown = sorted(set(metric or []) - set(COSTS))
     if unknown:
-        raise InputError("--metric", f"{unknown[0]!r} cannot be exported", f"use {', '.join(EXPORTED)}")
+        raise InputError("--metric", f"{unknown[0]!r} cannot be exported", f"use {', '.join(COSTS)}")
     if out is not None:
         refuse_overwriting(out, *_files_of(folder))
-    text = to_json(pyperf_suite(load_results(folder), metric or EXPORTED))
+    text = to_json(pyperf_suite(load_results(folder), metric or COSTS))
     if out is not None:
         write_atomic(out, text.encode())
     else:

@@ -15,7 +15,8 @@ from matplotlib.ticker import FixedLocator, NullLocator
 
 from harness.errors import InputError
 from harness.measure.config import Experiment
-from harness.report.charts import RC, caption, horizontal_places, save
+from harness.report.caption import caption
+from harness.report.charts import RC, horizontal_places, save
 from harness.report.stats import Results, SummaryRow, run_rows, summarize
 from harness.report.stats_table import TextTable, figure
 from harness.variants import Variant

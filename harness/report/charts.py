@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
+import statistics
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
 from pathlib import Path
-from textwrap import wrap
 from typing import Any
 
 import matplotlib as mpl
@@ -17,7 +17,8 @@ from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, NullFormatter, NullLocator
 
-from harness.measure.records import RunSpec
+from harness.report.caption import absences, caption
+from harness.report.position_chart import draw_positions
 from harness.report.stats import Results, RunRow, run_rows
 
 mpl.use("Agg")
@@ -25,7 +26,6 @@ mpl.use("Agg")
 SIZE_INCHES = (9.6, 6.0)
 PNG_DPI = 150
 ROOMY_LABEL, CHARACTER_WIDTH = 17, 0.0095  # longer names of variants (with axes) take room from the axes
-CAPTION_CHARACTERS = 165  # of a line as wide as the picture
 RC: dict[Any, Any] = {
     "svg.hashsalt": "draft-ladder",  # without it every SVG has new ids
     "svg.fonttype": "path",
@@ -122,8 +122,6 @@ class Series:
 
 def write_charts(results: Results, folder: Path) -> list[Path]:
     """Draw every chart that has data into `folder`; the files written."""
-    from harness.report.position_chart import draw_positions
-
     folder.mkdir(parents=True, exist_ok=True)
     rows = run_rows(results.records)
     written = []
@@ -182,15 +180,10 @@ def _series(label: str, by_size: dict[float, list[float]], variants: dict[str, d
         found = sorted(by_size[size])
         series.sizes.append(size)
         series.low.append(found[0])
-        series.middle.append(_median(found))
+        series.middle.append(statistics.median(found))
         series.high.append(found[-1])
         series.raw.append(found)
     return series
-
-
-def _median(values: Sequence[float]) -> float:
-    half = len(values) // 2
-    return values[half] if len(values) % 2 else (values[half - 1] + values[half]) / 2
 
 
 def _baseline(variants: dict[str, dict[str, Any]]) -> str | None:
@@ -207,7 +200,7 @@ def _relative(
     values: dict[str, dict[float, list[float]]], baseline: str | None
 ) -> dict[str, dict[float, list[float]]]:
     """Baseline median over each run's figure, where both exist and the variant is another one."""
-    medians = {size: _median(sorted(found)) for size, found in values.get(baseline or "", {}).items()}
+    medians = {size: statistics.median(found) for size, found in values.get(baseline or "", {}).items()}
     return {
         label: {
             size: [medians[size] / value for value in found]
@@ -434,77 +427,3 @@ def darkened(color: str) -> tuple[float, float, float]:
     """The colour, dark enough for text on white."""
     red, green, blue = to_rgb(color)
     return red * 0.72, green * 0.72, blue * 0.72
-
-
-# --- words -------------------------------------------------------------------------------------------------
-
-
-def caption(results: Results) -> list[str]:
-    """Machine, build, commit, corpus and settings, in lines as wide as a picture."""
-    machine, experiment = results.machine, results.experiment
-    specs = [record.spec for record in results.records]
-    replayed = ", ".join(dict.fromkeys(spec.replay_text.label for spec in _by_size(specs)))
-    builds = [
-        record.measured["build"]
-        for record in results.records
-        if record.measured and "build" in record.measured
-    ]
-    build = f"{builds[0].get('compiler')} {builds[0].get('cxx_flags')}" if builds else "build unknown"
-    commits = sorted(
-        {str(record.environment.get("git_commit") or "unknown")[:10] for record in results.records}
-    )
-    dirty = " (changed)" if any(record.environment.get("git_dirty") for record in results.records) else ""
-    ram = machine.get("ram_bytes")
-    memory = f", {ram / 1e9:.0f} GB" if isinstance(ram, int) else ""
-    tokenizers = ", ".join(dict.fromkeys(spec.tokenizer.name for spec in _by_size(specs)))
-    lines = [
-        f"{machine.get('cpu_model')}, {machine.get('cpu_logical_total')} cores{memory}, "
-        f"{machine.get('system')} {machine.get('kernel')}  ·  {build}  ·  commit {', '.join(commits)}{dirty}",
-        f"corpus: {_clipped(corpora(specs), 100)}  ·  replayed: {_clipped(replayed, 120)}  ·  {tokenizers}"
-        f"  ·  {_settings(specs)}  ·  experiment {experiment.get('name')}",
-    ]
-    return [part for line in lines for part in wrap(line, CAPTION_CHARACTERS)]
-
-
-def corpora(specs: Sequence[RunSpec]) -> str:
-    """Every corpus with its kind; with its sizes, where there are several."""
-    sizes: dict[str, list[str]] = {}
-    for spec in _by_size(specs):
-        if spec.corpus.kind != "none":
-            found = sizes.setdefault(f"{spec.corpus.label} ({spec.corpus.kind})", [])
-            if f"{spec.size_mb:g}" not in found:
-                found.append(f"{spec.size_mb:g}")
-    if len(sizes) > 1:
-        return "; ".join(f"{label}: {', '.join(found)} MB" for label, found in sizes.items())
-    return next(iter(sizes), "none")
-
-
-def _by_size(specs: Sequence[RunSpec]) -> list[RunSpec]:
-    return sorted(specs, key=lambda spec: spec.size_mb)
-
-
-def _settings(specs: Sequence[RunSpec]) -> str:
-    values = {name: sorted({getattr(spec, name) for spec in specs}) for name in ("n_ctx", "n_draft")}
-    return ", ".join(f"{name} {'/'.join(map(str, found))}" for name, found in values.items())
-
-
-def absences(results: Results) -> list[str]:
-    """What the chart cannot show, and why."""
-    failed: dict[str, set[str]] = {}
-    for record in results.records:
-        if record.failure is not None:
-            spec = record.spec
-            failed.setdefault(record.failure.reason, set()).add(
-                f"{spec.variant_label} at {spec.size_mb:g} MB"
-            )
-    lines = [
-        _clipped(f"failed and not shown ({reason}): {', '.join(sorted(cells))}", 170)
-        for reason, cells in sorted(failed.items())
-    ]
-    if results.missing_total:
-        lines.append(f"unfinished: {results.missing_total} runs are still to be made")
-    return lines
-
-
-def _clipped(text: str, length: int) -> str:
-    return text if len(text) <= length else text[: length - 1] + "…"

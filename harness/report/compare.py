@@ -17,19 +17,10 @@ from typing import Any
 
 from harness.errors import InputError
 from harness.measure.records import RunRecord
+from harness.report.metrics import COSTS
 from harness.report.stats import Results, SummaryRow, load_results, run_rows, summarize
 from harness.report.stats_table import TextTable, figure
 
-# Lower is better in all of these, so that the ratio reads alike: A over B, above 1 where B is better.
-COMPARED = (
-    "draft_latency_us",
-    "draft_us",
-    "update_us",
-    "merge_us",
-    "load_time_s",
-    "peak_rss_mb",
-    "static_mb",
-)
 # Of a module's build; its flags are only noted.
 BUILD_KEYS = ("compiler", "standard_library", "build_type")
 MACHINE_KEYS = ("cpu_model", "cpu_logical_total", "ram_bytes", "system")
@@ -37,7 +28,10 @@ MACHINE_KEYS = ("cpu_model", "cpu_logical_total", "ram_bytes", "system")
 
 @dataclass(frozen=True)
 class Cell:
-    """One metric of one variant at one corpus size in both runs. `ratio`: A's median over B's."""
+    """One metric of one variant at one corpus size in both runs.
+
+    `ratio`: A's median over B's, above 1 where B is better.
+    """
 
     variant: str
     size_mb: float
@@ -175,7 +169,7 @@ def _corpora(results: Results) -> dict[float, tuple[Any, ...]]:
 
 def _by_cell(results: Results) -> dict[tuple[str, float, str], SummaryRow]:
     rows = summarize(run_rows(results.records))
-    return {(row.variant, row.size_mb, row.metric): row for row in rows if row.metric in COMPARED}
+    return {(row.variant, row.size_mb, row.metric): row for row in rows if row.metric in COSTS}
 
 
 def _cell(a: SummaryRow, b: SummaryRow) -> Cell | None:

@@ -11,24 +11,15 @@ from collections.abc import Iterable
 from typing import Any
 
 from harness.measure.records import RunRecord, varying_settings
-from harness.report.metrics import metric_values
+from harness.report.metrics import COSTS, metric_values
 from harness.report.stats import Results
 
 PYPERF_VERSION = "1.0"
 # Metric -> pyperf's unit and what makes ours it.
 UNITS: dict[str, tuple[str, float]] = {"us": ("second", 1e-6), "s": ("second", 1.0), "MB": ("byte", 1e6)}
-EXPORTED = (
-    "draft_latency_us",
-    "draft_us",
-    "update_us",
-    "merge_us",
-    "load_time_s",
-    "peak_rss_mb",
-    "static_mb",
-)
 
 
-def pyperf_suite(results: Results, metrics: Iterable[str] = EXPORTED) -> dict[str, Any]:
+def pyperf_suite(results: Results, metrics: Iterable[str] = COSTS) -> dict[str, Any]:
     """A pyperf benchmark suite. Benchmarks without a value are left out: pyperf has no empty ones."""
     wanted = tuple(metrics)
     settings = varying_settings(results.records)

@@ -10,7 +10,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from harness.report.charts import caption
+from harness.report.caption import caption
 from harness.report.metrics import POSITION_PREFIX
 from harness.report.stats import Results, RunRow, run_rows, summarize
 
