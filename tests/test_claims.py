@@ -13,7 +13,7 @@ import pytest
 from golden_data import shared_folder
 from sample_records import make_measured, make_record, make_spec, write_results
 
-from harness.errors import InputError
+from harness.errors import DraftsDifferError, InputError
 from harness.report.claims import (
     VERDICTS,
     Claim,
@@ -190,6 +190,11 @@ def test_folders_are_combined_only_if_alike(tmp_path: Path) -> None:
         write_results(tmp_path / name, [record])
     with pytest.raises(InputError, match=r"combined with a: compiler is gcc 12\.2\.0 and clang 14"):
         judge(file, [a, load_results(tmp_path / "d")])
+    drafts = make_record(make_spec("frozen_precheck", 25), make_measured(10.0, digest="b" * 64))
+    with pytest.raises(
+        DraftsDifferError, match=r"a, f: the drafts of .*frozen at 25 MB.* and .*frozen_precheck"
+    ):
+        judge(file, [a, load_results(write_results(tmp_path / "f", [drafts]))])
     flags = [a, load_results(tmp_path / "e")]
     assert "A and e were built with other compiler flags: a with -O3, e with -O2." in as_markdown(
         file, judge(file, flags), flags

@@ -91,6 +91,21 @@ def test_another_compiler_is_refused_and_other_flags_are_noted(tmp_path: Path) -
     assert compare(a, silent).differences == []
 
 
+def test_runs_that_draft_otherwise_are_unlike(tmp_path: Path) -> None:
+    a, b = (
+        load_results(
+            write_results(
+                tmp_path / name,
+                [make_record(make_spec("frozen", 25), make_measured(digest=name * 64))],
+            )
+        )
+        for name in "ab"
+    )
+    with pytest.raises(InputError, match="they draft differently: frozen at 25 MB"):
+        compare(a, b)
+    assert len(compare(a, b, force=True).differences) == 1
+
+
 def test_a_run_in_a_commit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write_run(tmp_path / "results" / "m" / "e", (10.0, 12.0))
 

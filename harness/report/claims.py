@@ -17,7 +17,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from harness.errors import InputError
-from harness.measure.records import load_json
+from harness.measure.records import load_json, refuse_differing_drafts
 from harness.report.compare import flag_notes, unlikeness
 from harness.report.stats import Results, SummaryRow, run_rows, summarize
 from harness.report.stats_table import TextTable
@@ -255,6 +255,8 @@ def _cells(results: Results) -> dict[tuple[str, float, str], SummaryRow]:
 
 def check_alike(folders: Sequence[Results]) -> None:
     """Folders may be combined only if nothing but variants and compiler flags (`flag_notes`) differs."""
+    together = [record for results in folders for record in results.records]
+    refuse_differing_drafts(together, ", ".join(results.folder.name for results in folders))
     first, *others = folders
     for other in others:
         differences = unlikeness(first, other)

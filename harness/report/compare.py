@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.errors import InputError
-from harness.measure.records import RunRecord
+from harness.measure.records import RunRecord, differing_drafts
 from harness.report.metrics import COSTS
 from harness.report.stats import Results, SummaryRow, load_results, run_rows, summarize
 from harness.report.stats_table import TextTable, figure
@@ -98,7 +98,7 @@ def compare(a: Results, b: Results, *, force: bool = False) -> Comparison:
 
 
 def unlikeness(a: Results, b: Results) -> list[str]:
-    """What makes the figures incomparable: machine, compiler, settings, texts, tokenizer."""
+    """What makes the figures incomparable: machine, compiler, settings, texts, tokenizer, drafts."""
     found = [
         f"{key} is {a.machine.get(key)} and {b.machine.get(key)}"
         for key in MACHINE_KEYS
@@ -116,6 +116,9 @@ def unlikeness(a: Results, b: Results) -> list[str]:
             found.append(f"{name} is {_listed(values_a)} and {_listed(values_b)}")
     if _values(a, "tokens_sha256") != _values(b, "tokens_sha256"):
         found.append("they replay different tokens")
+    pair = differing_drafts([*a.records, *b.records])
+    if pair is not None:
+        found.append(f"they draft differently: {pair[0].spec.describe()} and {pair[1].spec.describe()}")
     corpora_a, corpora_b = _corpora(a), _corpora(b)
     sizes = sorted(set(corpora_a) & set(corpora_b))
     unlike = [f"{size:g}" for size in sizes if corpora_a[size] != corpora_b[size]]
