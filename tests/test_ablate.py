@@ -77,7 +77,7 @@ def test_the_experiment_is_the_pair_with_a_histogram_pass() -> None:
     real_variants()
     made = experiment_for(small_experiment(), find("sorted_lower_bound"))
     assert made.variants == ("sorted_vectors", "sorted_lower_bound")
-    assert (made.name, made.histogram_repeats) == ("ablation-sorted_lower_bound", 1)
+    assert (made.name, made.histogram_repeats) == ("small-sorted_lower_bound", 1)
     with pytest.raises(InputError, match="names no `versus`"):
         experiment_for(small_experiment(), find("copying_map"))
 
@@ -119,12 +119,22 @@ def test_the_verb_measures_charts_and_says(tmp_path: Path) -> None:
         "unsorted_vectors against sorted_vectors: successors stay in the order"
     )
     assert {one["size_mb"] for one in answer["ratios"]} == {0, 0.2}
-    assert (tmp_path / "plots/here/ablation/unsorted_vectors.svg").is_file()
-    folder = "results/here/ablation-unsorted_vectors"
+    # The config's name is in both folders: another config's run leaves them alone.
+    assert (tmp_path / "plots/here/small-unsorted_vectors/unsorted_vectors.svg").is_file()
+    folder = "results/here/small-unsorted_vectors"
     again = ladder(tmp_path, "ablate", "unsorted_vectors", "--from", folder, "--json")
     assert json.loads(again.stdout) == answer
     stats = ladder(tmp_path, "stats", folder)
     assert "p99.9" in stats.stdout
+
+
+def test_a_variant_that_changes_nothing_is_refused_with_records_too(tmp_path: Path) -> None:
+    real_variants()
+    folder = results(tmp_path, (10,), (5,))
+    done = ladder(tmp_path, "ablate", "copying_map", "--from", str(folder))
+    assert done.returncode == 2
+    assert "variant copying_map: its variant.toml names no `versus`" in done.stderr
+    assert "Traceback" not in done.stderr
 
 
 @pytest.mark.parametrize("change", [{"n_draft": [1, 3]}, {"page_cache": ["warm", "cold"]}])

@@ -10,10 +10,9 @@ import pytest
 from sample_records import STYLE, make_measured, make_record, make_spec, write_results
 
 from harness.measure.records import CorpusLabel, Failure, TextLabel
+from harness.report.caption import absences, caption
 from harness.report.charts import (
     CHARTS,
-    absences,
-    caption,
     collect,
     comparable_sizes,
     draw,
@@ -22,6 +21,7 @@ from harness.report.charts import (
     spread,
     write_charts,
 )
+from harness.report.position_chart import PositionSeries, counts_text, draw_positions
 from harness.report.stats import load_results, run_rows
 
 LATENCY = {
@@ -86,6 +86,59 @@ def test_no_load_time_at_0_mb_and_no_speed_up_of_the_first_rung(folder: Path) ->
     relative = {item.name: item for item in collect(speedup, rows, results.variants)}
     assert "copying_map" not in relative
     assert relative["frozen_precheck"].low[1] == pytest.approx(400.75 / 6.25)
+
+
+def words_of(folder: Path, name: str) -> list[str]:
+    """The title and the line below it."""
+    results = load_results(folder)
+    chart = next(chart for chart in CHARTS if chart.name == name)
+    figure = draw(chart, collect(chart, run_rows(results.records), results.variants), results)
+    return [text.get_text() for text in figure.texts[:2]]
+
+
+def test_the_title_names_what_the_speed_up_is_over(tmp_path: Path) -> None:
+    records = [
+        make_record(make_spec(name, 25), make_measured(LATENCY[name]))
+        for name in ("sorted_vectors", "frozen_precheck")
+    ]
+    folder = write_results(tmp_path / "m" / "past", records)
+    assert words_of(folder, "speedup") == [
+        "Draft latency: speed-up over sorted vectors (not answer time)",
+        "higher is better  ·  one run",
+    ]
+
+
+def test_counts_are_written_in_full_or_are_a_dash(tmp_path: Path) -> None:
+    at_place = {"drafted_at": [1_234_567, 0, 0], "accepted_at": [400, 0, 0]}
+    measured = make_measured(n_drafted=1_234_567, draft_calls=0, hit_calls=0, **at_place)
+    folder = write_results(tmp_path / "m" / "s", [make_record(make_spec("frozen", 25), measured)])
+    figure = draw_positions(load_results(folder))
+    assert figure is not None
+    legend = figure.axes[0].get_legend()
+    assert legend is not None
+    assert [text.get_text() for text in legend.get_texts()] == [
+        "frozen: 400 of 1,234,567, hit rate -",
+    ]
+    missing = PositionSeries("frozen", "frozen", "red", "o", 25, (0.5,), None, None, None)
+    assert counts_text(missing) == "- of -, hit rate -"
+
+
+def test_each_variants_floor_is_said_to_be_its_own(folder: Path) -> None:
+    floor = next(chart for chart in CHARTS if chart.name == "above_floor")
+    results = load_results(folder)
+    drawn = draw(floor, collect(floor, run_rows(results.records), results.variants), results)
+    assert drawn.axes[0].get_ylabel() == "times the floor of its own file's size (log scale)"
+
+
+def test_the_number_of_runs_is_that_of_every_point(tmp_path: Path, folder: Path) -> None:
+    assert "median of 2 runs, bars" in words_of(folder, "draft_latency")[1]
+    records = [
+        make_record(make_spec(name, 25, repeat), make_measured(LATENCY[name]))
+        for name, repeats in (("sorted_vectors", 3), ("frozen", 2))
+        for repeat in range(repeats)
+    ]
+    uneven = write_results(tmp_path / "m" / "uneven", records)
+    assert "median of 2 to 3 runs, bars" in words_of(uneven, "draft_latency")[1]
 
 
 def test_the_caption_names_machine_build_commit_and_corpus(folder: Path) -> None:

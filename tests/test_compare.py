@@ -12,7 +12,7 @@ from sample_records import make_measured, make_record, make_spec, write_results
 
 from harness.errors import InputError
 from harness.report.compare import as_table, compare, opened
-from harness.report.stats import load_results
+from harness.report.stats import Results, load_results
 
 
 def write_run(folder: Path, latencies: tuple[float, ...], **changes: Any) -> Path:
@@ -67,6 +67,43 @@ def test_unlike_machines_and_corpora_are_refused(tmp_path: Path) -> None:
     record = make_record(make_spec("frozen", 25, corpus=corpus), make_measured())
     with pytest.raises(InputError, match="the corpus of 25 MB is another text"):
         compare(a, load_results(write_results(tmp_path / "c", [record])))
+
+
+def built(folder: Path, **build: str) -> Results:
+    measured = make_measured(build={"compiler": "gcc 12.2.0", "cxx_flags": "-O3 -march=native", **build})
+    return load_results(write_results(folder, [make_record(make_spec("frozen", 25), measured)]))
+
+
+def test_another_compiler_is_refused_and_other_flags_are_noted(tmp_path: Path) -> None:
+    a = built(tmp_path / "a")
+    with pytest.raises(InputError, match=r"compiler is gcc 12\.2\.0 and clang 14"):
+        compare(a, built(tmp_path / "b", compiler="clang 14"))
+    flags = built(tmp_path / "c", cxx_flags="-mno-amx-tile -O3 -march=native")
+    assert compare(a, flags).notes == [
+        "a and c were built with other compiler flags: c with -mno-amx-tile",
+    ]
+    assert compare(a, built(tmp_path / "d")).notes == []
+    order = compare(a, built(tmp_path / "e", cxx_flags="-march=native -O3")).notes
+    assert order == ["a and e were built with other compiler flags: the same in another order"]
+    silent = load_results(
+        write_results(tmp_path / "f", [make_record(make_spec("frozen", 25), make_measured(build=None))])
+    )
+    assert compare(a, silent).differences == []
+
+
+def test_runs_that_draft_otherwise_are_unlike(tmp_path: Path) -> None:
+    a, b = (
+        load_results(
+            write_results(
+                tmp_path / name,
+                [make_record(make_spec("frozen", 25), make_measured(digest=name * 64))],
+            )
+        )
+        for name in "ab"
+    )
+    with pytest.raises(InputError, match="they draft differently: frozen at 25 MB"):
+        compare(a, b)
+    assert len(compare(a, b, force=True).differences) == 1
 
 
 def test_a_run_in_a_commit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

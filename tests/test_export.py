@@ -49,6 +49,21 @@ def test_pyperf_reads_prints_and_compares(tmp_path: Path) -> None:
     assert "2.00x faster" in table
 
 
+@pytest.mark.parametrize(
+    ("commits", "expected"),
+    [((None, None), None), (("b", None, "a", "b"), "a, b"), (("c",), "c")],
+)
+def test_the_commit_is_that_of_every_record_or_absent(
+    tmp_path: Path, commits: tuple[str | None, ...], expected: str | None
+) -> None:
+    records = [
+        make_record(make_spec("frozen", 25, repeat), make_measured(), environment={"git_commit": commit})
+        for repeat, commit in enumerate(commits)
+    ]
+    suite = pyperf_suite(load_results(write_results(tmp_path / "r", records)))
+    assert suite["metadata"].get("commit_id") == expected
+
+
 def test_units_and_names() -> None:
     assert benchmark_name("frozen[hash=xor]", 2.5, "peak_rss_mb") == "frozen[hash=xor]/2.5MB/peak_rss"
     assert benchmark_name("frozen", 0, "load_time_s") == "frozen/0MB/load_time"

@@ -50,6 +50,17 @@ def test_a_module_imports_nothing_from_a_later_stage(path: Path) -> None:
     assert not later, f"{path.name} belongs to an earlier stage than {', '.join(sorted(later))}"
 
 
+def test_no_two_modules_import_each_other() -> None:
+    """Not inside a function either, which hides a circle and does not undo it."""
+    names = {".".join(path.relative_to(HARNESS.parent).with_suffix("").parts): path for path in MODULES}
+    graph = {name: imported(path) & set(names) for name, path in names.items()}
+    # What imports nothing that is left is in no circle.
+    while free := [name for name, others in graph.items() if not others & set(graph) - {name}]:
+        for name in free:
+            del graph[name]
+    assert sorted(graph) == []
+
+
 def test_the_worker_imports_nothing_of_the_harness() -> None:
     """Its memory is the variant's memory."""
     assert not imported(HARNESS / "measure" / "worker.py")

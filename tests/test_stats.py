@@ -11,7 +11,7 @@ import pytest
 from sample_records import make_measured, make_record, make_spec, write_results
 
 from harness.cli.display import run_line
-from harness.errors import InputError
+from harness.errors import DraftsDifferError, InputError
 from harness.measure.records import Failure
 from harness.report.metrics import METRICS, histogram_quantile, metric_values
 from harness.report.stats import load_results, run_rows, summarize, to_csv, write_csv_files
@@ -157,6 +157,23 @@ def test_figures_that_no_run_can_have_are_refused(
     folder = write_results(tmp_path / "machine" / "sample", [good, bad])
     with pytest.raises(InputError, match=rf"runs/{bad.key}\.json: measured: .*{problem}"):
         load_results(folder)
+
+
+def test_records_that_draft_otherwise_are_refused(tmp_path: Path) -> None:
+    good = make_record(make_spec("sorted_vectors", 25), make_measured(digest="a" * 64))
+    bad = make_record(make_spec("frozen", 25), make_measured(digest="b" * 64))
+    folder = write_results(tmp_path / "machine" / "sample", [good, bad])
+    with pytest.raises(DraftsDifferError, match=r"the drafts of .* differ") as caught:
+        load_results(folder)
+    assert f"{good.key}.json (sorted_vectors at 25 MB" in str(caught.value)
+    assert f"{bad.key}.json (frozen at 25 MB" in str(caught.value)
+    assert caught.value.exit_code == 3
+    # What the runner itself marked is a failed run, which nobody charts; another size is another text.
+    failed = make_record(
+        make_spec("frozen", 50), make_measured(digest="b" * 64), Failure(reason="drafts differ", detail="x")
+    )
+    fifty = make_record(make_spec("sorted_vectors", 50), make_measured(digest="c" * 64))
+    assert load_results(write_results(tmp_path / "machine" / "other", [good, fifty, failed])).records
 
 
 def test_a_bare_experiment_file_names_what_is_missing(tmp_path: Path) -> None:

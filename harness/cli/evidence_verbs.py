@@ -19,7 +19,7 @@ from harness.cli.options import (
     SetOption,
     TextOption,
 )
-from harness.cli.run_verbs import measure
+from harness.cli.run_verbs import measure, plots_of
 from harness.errors import ExitCode, InputError
 
 ResultsArguments = Annotated[
@@ -50,12 +50,13 @@ def ablate(
     from dataclasses import asdict
 
     from harness.measure.config import load_experiment
-    from harness.report.ablate import as_table, experiment_for, ratios, sentence, write_chart
+    from harness.report.ablate import as_table, counterpart, experiment_for, ratios, sentence, write_chart
     from harness.report.stats import load_results, write_csv_files
     from harness.report.stats_table import as_text
     from harness.variants import find
 
     chosen = find(variant)
+    names = (chosen.name, counterpart(chosen))
     folder, code = from_, ExitCode.OK
     if folder is None:
         base, overrides = load_experiment(config, set_ or [])
@@ -63,15 +64,12 @@ def ablate(
         code, folder = measure(experiment, overrides, text, cache, results, machine)
         if code == ExitCode.DRAFTS_DIFFER:
             raise typer.Exit(int(code))
-    assert chosen.versus is not None
-    names = (chosen.name, chosen.versus)
     found = load_results(folder)
     if from_ is None:
         write_csv_files(found)
     figures = ratios(found, *names)
     line = sentence(figures, found.variants.get(chosen.name, {}), names)
-    target = plots / folder.resolve().parent.name / "ablation"
-    for path in write_chart(figures, found, names, target):
+    for path in write_chart(figures, found, names, plots_of(folder, plots)):
         note(str(path))
     if json_:
         print_json({"sentence": line, "ratios": [asdict(one) for one in figures]})
@@ -102,6 +100,7 @@ def claims(
         remarks,
         tally,
     )
+    from harness.report.compare import flag_notes
     from harness.report.stats import load_results
     from harness.report.stats_table import as_text
 
@@ -114,13 +113,17 @@ def claims(
     found = [load_results(folder) for folder in folders]
     judged = judge(loaded, found)
     if chosen == "json":
-        content = {"tally": tally(judged), "claims": [one.as_dict() for one in judged]}
+        content = {
+            "tally": tally(judged),
+            "notes": flag_notes(found),
+            "claims": [one.as_dict() for one in judged],
+        }
         text = json_text(content) + "\n"
     elif chosen == "markdown":
         text = as_markdown(loaded, judged, found)
     else:
-        reasons = "\n".join(f"{name}: {why}" for name, why in explanations(judged) + remarks(judged))
-        text = f"{as_text(as_short_table(judged))}\n\n{reasons}\n"
+        reasons = [f"{name}: {why}" for name, why in explanations(judged) + remarks(judged)]
+        text = "\n".join([as_text(as_short_table(judged)), "", *flag_notes(found), *reasons]) + "\n"
     if out is not None:
         write_atomic(out, text.encode())
     else:
@@ -150,6 +153,8 @@ def compare(
         found = compare(a, b, force=force)
     for line in found.differences:
         note(f"unlike: {line}")
+    for line in found.notes:
+        note(line)
     for name, only in (("A", found.only_a), ("B", found.only_b)):
         if only:
             note(f"only in {name}: {', '.join(only)}")
@@ -171,17 +176,18 @@ def export(
 ) -> None:
     """Hand the records to other tools: `python -m pyperf stats`, `hist` and `compare_to --table`."""
     from harness.manifests import refuse_overwriting, write_atomic
-    from harness.report.export import EXPORTED, pyperf_suite, to_json
+    from harness.report.export import pyperf_suite, to_json
+    from harness.report.metrics import COSTS
     from harness.report.stats import load_results
 
     if not pyperf:
         raise InputError("export", "no format is named", "give --pyperf")
-    unknown = sorted(set(metric or []) - set(EXPORTED))
+    unknown = sorted(set(metric or []) - set(COSTS))
     if unknown:
-        raise InputError("--metric", f"{unknown[0]!r} cannot be exported", f"use {', '.join(EXPORTED)}")
+        raise InputError("--metric", f"{unknown[0]!r} cannot be exported", f"use {', '.join(COSTS)}")
     if out is not None:
         refuse_overwriting(out, *_files_of(folder))
-    text = to_json(pyperf_suite(load_results(folder), metric or EXPORTED))
+    text = to_json(pyperf_suite(load_results(folder), metric or COSTS))
     if out is not None:
         write_atomic(out, text.encode())
     else:

@@ -187,10 +187,13 @@ def _charts(folder: Path, plots: Path) -> None:
     from harness.report.charts import write_charts
     from harness.report.stats import load_results
 
-    # results/<machine>/<experiment> -> plots/<machine>/<experiment>
-    target = plots / folder.resolve().parent.name / folder.resolve().name
-    for path in write_charts(load_results(folder), target):
+    for path in write_charts(load_results(folder), plots_of(folder, plots)):
         print(path)
+
+
+def plots_of(folder: Path, plots: Path) -> Path:
+    """results/<machine>/<experiment> -> plots/<machine>/<experiment>."""
+    return plots / folder.resolve().parent.name / folder.resolve().name
 
 
 def all_(

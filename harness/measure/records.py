@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
-from harness.errors import InputError
+from harness.errors import DraftsDifferError, InputError
 from harness.manifests import canonical_json, write_atomic
 
 SCHEMA = 1
@@ -244,6 +244,28 @@ def check_drafts(records: Iterable[RunRecord], rungs: dict[str, int | None]) -> 
     for group_records in groups.values():
         verdicts.update(_check_group(group_records, rungs))
     return verdicts
+
+
+def differing_drafts(records: Iterable[RunRecord]) -> tuple[RunRecord, RunRecord] | None:
+    """Two finished runs that should have drafted alike and did not, None where there are none."""
+    first: dict[tuple[object, ...], RunRecord] = {}
+    for record in records:
+        if record.status == "ok" and record.draft_digest is not None:
+            other = first.setdefault(draft_group(record.spec), record)
+            if other.draft_digest != record.draft_digest:
+                return other, record
+    return None
+
+
+def refuse_differing_drafts(records: Iterable[RunRecord], where: object) -> None:
+    """DraftsDifferError names two of the records, read from `where`, whose drafts differ."""
+    pair = differing_drafts(records)
+    if pair is not None:
+        names = " and ".join(f"{record.key}.json ({record.spec.describe()})" for record in pair)
+        raise DraftsDifferError(
+            f"{where}: the drafts of {names} differ, their figures say nothing; "
+            "find out which is wrong (`ladder audit`), remove its record and run again"
+        )
 
 
 def _check_group(records: list[RunRecord], rungs: dict[str, int | None]) -> dict[str, str]:

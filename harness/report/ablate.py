@@ -15,7 +15,8 @@ from matplotlib.ticker import FixedLocator, NullLocator
 
 from harness.errors import InputError
 from harness.measure.config import Experiment
-from harness.report.charts import RC, caption, horizontal_places, save
+from harness.report.caption import caption
+from harness.report.charts import RC, horizontal_places, save
 from harness.report.stats import Results, SummaryRow, run_rows, summarize
 from harness.report.stats_table import TextTable, figure
 from harness.variants import Variant
@@ -44,23 +45,30 @@ class Ratio:
     overlap: bool
 
 
+def counterpart(variant: Variant) -> str:
+    """What the variant is measured against. Raises InputError for one that changes nothing."""
+    if variant.versus is None:
+        raise InputError(
+            f"variant {variant.name}", "its variant.toml names no `versus`", "name one that changes another"
+        )
+    return variant.versus
+
+
 def experiment_for(base: Experiment, variant: Variant) -> Experiment:
     """The base experiment with the variant and its counterpart alone, and a histogram pass for the tail.
 
     Raises InputError for a variant that changes nothing against another.
     """
-    if variant.versus is None:
-        raise InputError(
-            f"variant {variant.name}", "its variant.toml names no `versus`", "name one that changes another"
-        )
+    versus = counterpart(variant)
     for key in ("n_ctx", "n_draft", "page_cache"):
         if len(getattr(base, key)) > 1:
             raise InputError(key, "has several values, an ablation compares at one", f"give {key} one value")
     if axis := next((name for name, values in base.axes.items() if len(values) > 1), None):
         raise InputError(f"axes.{axis}", "has several values, an ablation compares at one", "give it one")
     changes: dict[str, Any] = {
-        "name": f"ablation-{variant.name}",
-        "variants": (variant.versus, variant.name),
+        # An experiment is a folder of results and of charts: those of another text are not to meet there.
+        "name": f"{base.name}-{variant.name}",
+        "variants": (versus, variant.name),
         "histogram_repeats": max(1, base.histogram_repeats),
         "chunk_repeats": 0,
     }

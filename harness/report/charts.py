@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
+import statistics
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
 from pathlib import Path
-from textwrap import wrap
 from typing import Any
 
 import matplotlib as mpl
@@ -17,7 +17,8 @@ from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, NullFormatter, NullLocator
 
-from harness.measure.records import RunSpec
+from harness.report.caption import absences, caption
+from harness.report.position_chart import draw_positions
 from harness.report.stats import Results, RunRow, run_rows
 
 mpl.use("Agg")
@@ -25,7 +26,6 @@ mpl.use("Agg")
 SIZE_INCHES = (9.6, 6.0)
 PNG_DPI = 150
 ROOMY_LABEL, CHARACTER_WIDTH = 17, 0.0095  # longer names of variants (with axes) take room from the axes
-CAPTION_CHARACTERS = 165  # of a line as wide as the picture
 RC: dict[Any, Any] = {
     "svg.hashsalt": "draft-ladder",  # without it every SVG has new ids
     "svg.fonttype": "path",
@@ -39,7 +39,10 @@ _GREY = "#555555"
 
 @dataclass(frozen=True)
 class Chart:
-    """One picture: a metric against corpus size. `relative` divides rung 1's figures by the variant's."""
+    """One picture: a metric against corpus size.
+
+    `relative` divides the figures of the lowest rung measured by the variant's; {baseline} is its label.
+    """
 
     name: str
     metric: str
@@ -65,7 +68,7 @@ CHARTS = (
         "above_floor",
         "times_above_floor",
         "Draft latency over one random memory read a draft step (not answer time)",
-        "times the memory-latency floor (log scale)",
+        "times the floor of its own file's size (log scale)",
         "×",
         "lower is better",
         log=True,
@@ -91,7 +94,7 @@ CHARTS = (
     Chart(
         "speedup",
         "draft_latency_us",
-        "Draft latency: speed-up over the first rung (not answer time)",
+        "Draft latency: speed-up over {baseline} (not answer time)",
         "times faster than {baseline} (log scale)",
         "×",
         "higher is better",
@@ -119,8 +122,6 @@ class Series:
 
 def write_charts(results: Results, folder: Path) -> list[Path]:
     """Draw every chart that has data into `folder`; the files written."""
-    from harness.report.position_chart import draw_positions
-
     folder.mkdir(parents=True, exist_ok=True)
     rows = run_rows(results.records)
     written = []
@@ -179,15 +180,10 @@ def _series(label: str, by_size: dict[float, list[float]], variants: dict[str, d
         found = sorted(by_size[size])
         series.sizes.append(size)
         series.low.append(found[0])
-        series.middle.append(_median(found))
+        series.middle.append(statistics.median(found))
         series.high.append(found[-1])
         series.raw.append(found)
     return series
-
-
-def _median(values: Sequence[float]) -> float:
-    half = len(values) // 2
-    return values[half] if len(values) % 2 else (values[half - 1] + values[half]) / 2
 
 
 def _baseline(variants: dict[str, dict[str, Any]]) -> str | None:
@@ -195,11 +191,16 @@ def _baseline(variants: dict[str, dict[str, Any]]) -> str | None:
     return min(rungs)[1] if rungs else None
 
 
+def _baseline_label(results: Results) -> str:
+    baseline = _baseline(results.variants)
+    return str(results.variants[baseline].get("label", baseline)) if baseline else "the first rung"
+
+
 def _relative(
     values: dict[str, dict[float, list[float]]], baseline: str | None
 ) -> dict[str, dict[float, list[float]]]:
     """Baseline median over each run's figure, where both exist and the variant is another one."""
-    medians = {size: _median(sorted(found)) for size, found in values.get(baseline or "", {}).items()}
+    medians = {size: statistics.median(found) for size, found in values.get(baseline or "", {}).items()}
     return {
         label: {
             size: [medians[size] / value for value in found]
@@ -232,18 +233,23 @@ def draw(chart: Chart, series: list[Series], results: Results) -> Figure:
     _dress_horizontal(axes, series, place)
     _part_texts(axes, groups, results, place)
     _label_directly(figure, axes, chart, series, place)
-    figure.text(0.085, 0.955, chart.title, fontsize=13, fontweight="bold", va="center")
-    repeats = max(len(found) for item in series for found in item.raw)
-    runs = (
-        f"median of {repeats} runs, bars from lowest to highest, dots are single runs"
-        if repeats > 1
-        else "one run"
-    )
-    figure.text(0.085, 0.912, f"{chart.better}  ·  {runs}", fontsize=10, color=_GREY, va="center")
+    title = chart.title.format(baseline=_baseline_label(results))
+    figure.text(0.085, 0.955, title, fontsize=13, fontweight="bold", va="center")
+    words = f"{chart.better}  ·  {_runs_text(series)}"
+    figure.text(0.085, 0.912, words, fontsize=10, color=_GREY, va="center")
     for index, line in enumerate(lines):
         y = 0.020 + 0.029 * (len(lines) - 1 - index)
         figure.text(0.012, y, line, fontsize=7.5, color="#AA3300" if line in notes else _GREY, va="center")
     return figure
+
+
+def _runs_text(series: Sequence[Series]) -> str:
+    """How many runs a point stands for: not the same everywhere where some failed or are still to be made."""
+    counts = sorted({len(found) for item in series for found in item.raw})
+    if counts[-1] == 1:
+        return "one run"
+    number = f"{counts[0]}" if len(counts) == 1 else f"{counts[0]} to {counts[-1]}"
+    return f"median of {number} runs, bars from lowest to highest, dots are single runs"
 
 
 def horizontal_places(sizes: Sequence[float]) -> Callable[[float], float]:
@@ -301,9 +307,7 @@ def _draw_series(
 
 
 def _dress_vertical(axes: Axes, chart: Chart, series: list[Series], results: Results) -> None:
-    baseline = _baseline(results.variants)
-    name = results.variants[baseline]["label"] if baseline else "the first rung"
-    axes.set_ylabel(chart.axis.format(baseline=name))
+    axes.set_ylabel(chart.axis.format(baseline=_baseline_label(results)))
     axes.grid(axis="y", color="#DDDDDD", lw=0.6, zorder=0)
     axes.set_axisbelow(True)
     lowest = min(min(item.low) for item in series)
@@ -423,77 +427,3 @@ def darkened(color: str) -> tuple[float, float, float]:
     """The colour, dark enough for text on white."""
     red, green, blue = to_rgb(color)
     return red * 0.72, green * 0.72, blue * 0.72
-
-
-# --- words -------------------------------------------------------------------------------------------------
-
-
-def caption(results: Results) -> list[str]:
-    """Machine, build, commit, corpus and settings, in lines as wide as a picture."""
-    machine, experiment = results.machine, results.experiment
-    specs = [record.spec for record in results.records]
-    replayed = ", ".join(dict.fromkeys(spec.replay_text.label for spec in _by_size(specs)))
-    builds = [
-        record.measured["build"]
-        for record in results.records
-        if record.measured and "build" in record.measured
-    ]
-    build = f"{builds[0].get('compiler')} {builds[0].get('cxx_flags')}" if builds else "build unknown"
-    commits = sorted(
-        {str(record.environment.get("git_commit") or "unknown")[:10] for record in results.records}
-    )
-    dirty = " (changed)" if any(record.environment.get("git_dirty") for record in results.records) else ""
-    ram = machine.get("ram_bytes")
-    memory = f", {ram / 1e9:.0f} GB" if isinstance(ram, int) else ""
-    tokenizers = ", ".join(dict.fromkeys(spec.tokenizer.name for spec in _by_size(specs)))
-    lines = [
-        f"{machine.get('cpu_model')}, {machine.get('cpu_logical_total')} cores{memory}, "
-        f"{machine.get('system')} {machine.get('kernel')}  ·  {build}  ·  commit {', '.join(commits)}{dirty}",
-        f"corpus: {_clipped(corpora(specs), 100)}  ·  replayed: {_clipped(replayed, 120)}  ·  {tokenizers}"
-        f"  ·  {_settings(specs)}  ·  experiment {experiment.get('name')}",
-    ]
-    return [part for line in lines for part in wrap(line, CAPTION_CHARACTERS)]
-
-
-def corpora(specs: Sequence[RunSpec]) -> str:
-    """Every corpus with its kind; with its sizes, where there are several."""
-    sizes: dict[str, list[str]] = {}
-    for spec in _by_size(specs):
-        if spec.corpus.kind != "none":
-            found = sizes.setdefault(f"{spec.corpus.label} ({spec.corpus.kind})", [])
-            if f"{spec.size_mb:g}" not in found:
-                found.append(f"{spec.size_mb:g}")
-    if len(sizes) > 1:
-        return "; ".join(f"{label}: {', '.join(found)} MB" for label, found in sizes.items())
-    return next(iter(sizes), "none")
-
-
-def _by_size(specs: Sequence[RunSpec]) -> list[RunSpec]:
-    return sorted(specs, key=lambda spec: spec.size_mb)
-
-
-def _settings(specs: Sequence[RunSpec]) -> str:
-    values = {name: sorted({getattr(spec, name) for spec in specs}) for name in ("n_ctx", "n_draft")}
-    return ", ".join(f"{name} {'/'.join(map(str, found))}" for name, found in values.items())
-
-
-def absences(results: Results) -> list[str]:
-    """What the chart cannot show, and why."""
-    failed: dict[str, set[str]] = {}
-    for record in results.records:
-        if record.failure is not None:
-            spec = record.spec
-            failed.setdefault(record.failure.reason, set()).add(
-                f"{spec.variant_label} at {spec.size_mb:g} MB"
-            )
-    lines = [
-        _clipped(f"failed and not shown ({reason}): {', '.join(sorted(cells))}", 170)
-        for reason, cells in sorted(failed.items())
-    ]
-    if results.missing_total:
-        lines.append(f"unfinished: {results.missing_total} runs are still to be made")
-    return lines
-
-
-def _clipped(text: str, length: int) -> str:
-    return text if len(text) <= length else text[: length - 1] + "…"

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import statistics
 import tomllib
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
@@ -17,12 +17,14 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from harness.errors import InputError
-from harness.measure.records import load_json
-from harness.report.compare import unlikeness
+from harness.measure.records import load_json, refuse_differing_drafts
+from harness.report.compare import flag_notes, unlikeness
 from harness.report.stats import Results, SummaryRow, run_rows, summarize
 from harness.report.stats_table import TextTable
 
 Verdict = Literal["reproduced", "direction only", "not reproduced", "not measured"]
+# From best to worst.
+VERDICTS: tuple[Verdict, ...] = ("reproduced", "direction only", "not reproduced", "not measured")
 TOLERANCE = 0.10
 ACCEPTANCE_POINTS = 0.005
 # The claim's words -> ours. A claim may name two.
@@ -31,6 +33,7 @@ METRICS = {
     "load_time": "load_time_s",
     "peak_rss": "peak_rss_mb",
 }
+PAIRS = ("absolute_us", "absolute_s", "absolute_gb")
 ROUNDS_FILE = "search_rounds.json"
 
 
@@ -56,13 +59,15 @@ class Claim(BaseModel):
     versus: str | None = None
     size_mb: float | None = None  # else over all sizes
     static: bool = False  # only the sizes with a static cache
+    unchanged: bool = False  # the article reports no change: judged on both sides of its range
     ratio: tuple[float, float] | None = None
+    our_reading: bool = False  # the article gives no figure: `ratio` is what we make of its words
     ratio_max: float | None = None
     absolute_us: tuple[float, float] | None = None  # versus, variant
     absolute_s: tuple[float, float] | None = None
     absolute_gb: tuple[float, float] | None = None
     absolute_mb: float | None = None
-    file_over_memory: float | None = None
+    file_over_memory: float | None = None  # the file beside the resident memory that loading it takes
     share: float | None = None
     share_min: float | None = None
     warning: bool = False  # the article reports that this road is worse
@@ -71,13 +76,39 @@ class Claim(BaseModel):
     remark: str = ""  # worth knowing though reproduced
 
     @model_validator(mode="after")
-    def _pair(self) -> Claim:
+    def _complete(self) -> Claim:
         if self.ratio is not None and not 0 < self.ratio[0] <= self.ratio[1] < math.inf:
             raise ValueError("`ratio` goes from a lowest to a highest number above 0")
-        pairwise = self.metric in METRICS or self.metric == "load_time and peak_rss"
-        if pairwise and not (self.variant and self.versus):
-            raise ValueError("a ratio needs `variant` and `versus`")
+        for name in ("ratio_max", "file_over_memory", "absolute_mb", "share", "share_min"):
+            value = getattr(self, name)
+            if value is not None and not 0 < value < math.inf:
+                raise ValueError(f"`{name}` must be a number above 0")
+        for name in PAIRS:
+            if not all(0 < value < math.inf for value in getattr(self, name) or ()):
+                raise ValueError(f"`{name}` holds two numbers above 0")
+        if self.unchanged and (self.warning or not (self.ratio and self.ratio[0] <= 1 <= self.ratio[1])):
+            raise ValueError("`unchanged` needs a `ratio` around 1, and no `warning`")
+        if self.our_reading and self.ratio is None:
+            raise ValueError("`our_reading` says whose `ratio` it is, and there is none")
+        self._check_metric()
         return self
+
+    def _check_metric(self) -> None:
+        """What a claim of its metric cannot be judged without."""
+        if self.metric in METRICS or self.metric == "load_time and peak_rss":
+            if not (self.variant and self.versus):
+                raise ValueError("a ratio needs `variant` and `versus`")
+            ranges = [name for name in ("ratio", "ratio_max", *PAIRS) if getattr(self, name) is not None]
+            if len(ranges) > 1 or not (ranges or self.warning):
+                named = f"has {' and '.join(ranges)}" if ranges else "has no range"
+                raise ValueError(f"{named}: give one of `ratio`, `ratio_max`, `absolute_us`, `_s`, `_gb`")
+        elif self.metric == "corpus_statistics":
+            if self.size_mb is None or (self.share is None) == (self.share_min is None):
+                raise ValueError("corpus_statistics needs `size_mb`, and `share` or `share_min`")
+        elif self.metric in ("static_bytes", "static_file_bytes") and (
+            self.variant is None or self.size_mb is None
+        ):
+            raise ValueError(f"{self.metric} needs `variant` and `size_mb`")
 
     @property
     def article_pair(self) -> tuple[float, float] | None:
@@ -152,10 +183,12 @@ def load_claims(path: Path) -> ClaimsFile:
     except ValidationError as error:
         first = error.errors()[0]
         parts = [str(part) for part in first["loc"]]
-        claims = content.get("claim", [])
         if len(parts) > 1 and parts[1].isdigit():
-            parts[1] = str(claims[int(parts[1])].get("id", parts[1]))
-        raise InputError(f"{path}: {'.'.join(parts)}", first["msg"], "correct it") from error
+            one = content["claim"][int(parts[1])]
+            parts[1] = str(one.get("id", parts[1])) if isinstance(one, dict) else parts[1]
+        # What our own validators say comes with pydantic's words before it.
+        problem = first["msg"].removeprefix("Value error, ")
+        raise InputError(f"{path}: {'.'.join(parts)}", problem, "correct it") from error
     ids = [claim.id for claim in loaded.claim]
     for name in ids:
         if ids.count(name) > 1:
@@ -221,7 +254,9 @@ def _cells(results: Results) -> dict[tuple[str, float, str], SummaryRow]:
 
 
 def check_alike(folders: Sequence[Results]) -> None:
-    """Folders may be combined only if nothing but their variants differs."""
+    """Folders may be combined only if nothing but variants and compiler flags (`flag_notes`) differs."""
+    together = [record for results in folders for record in results.records]
+    refuse_differing_drafts(together, ", ".join(results.folder.name for results in folders))
     first, *others = folders
     for other in others:
         differences = unlikeness(first, other)
@@ -229,7 +264,7 @@ def check_alike(folders: Sequence[Results]) -> None:
             raise InputError(
                 other.folder,
                 f"cannot be combined with {first.folder.name}: {'; '.join(differences)}",
-                "give folders of one machine, corpus and setting",
+                "give folders of one machine, compiler, corpus and setting",
             )
 
 
@@ -258,20 +293,33 @@ def judge_one(claim: Claim, evidence: Evidence) -> Judged:
 
 def verdict_of(claim: Claim, low: float, median: float, high: float) -> Verdict:
     """The rule at the head of the claims file. `low`, `median`, `high`: of our ratios over the sizes."""
+    if claim.unchanged:
+        assert claim.ratio is not None, claim.id
+        near = low <= (1 + TOLERANCE) * claim.ratio[1] and high >= (1 - TOLERANCE) * claim.ratio[0]
+        # No change has no direction: twice as good is as far from it as half as good.
+        return "reproduced" if near else "not reproduced"
     if claim.warning:
         # Worse everywhere is the warning; worse on the whole but not everywhere has its direction.
         return "reproduced" if high < 1 else "direction only" if median < 1 else "not reproduced"
     if claim.ratio_max is not None:
-        reproduced, article = high >= (1 - TOLERANCE) * claim.ratio_max, claim.ratio_max
+        # The highest counts.
+        reached, ours, article = high >= (1 - TOLERANCE) * claim.ratio_max, high, claim.ratio_max
     else:
         wanted = claim.article_range
         assert wanted is not None, claim.id
         # Overlapping the widened range or lying above it is the same as reaching its lower end.
-        reproduced, article = high >= (1 - TOLERANCE) * wanted[0], statistics.mean(wanted)
-    if reproduced:
+        reached, ours, article = high >= (1 - TOLERANCE) * wanted[0], median, statistics.mean(wanted)
+    # Widened, a range just above 1 takes in ratios below 1: a slowdown is no improvement, however small.
+    if reached and (ours > 1 or not _better_throughout(claim)):
         return "reproduced"
-    same_side = (high > 1) if claim.ratio_max is not None else (median > 1)
-    return "direction only" if same_side == (article > 1) else "not reproduced"
+    return "direction only" if (ours > 1) == (article > 1) else "not reproduced"
+
+
+def _better_throughout(claim: Claim) -> bool:
+    """Whether the article reports an improvement at every size."""
+    if claim.ratio_max is not None:
+        return claim.ratio_max > 1
+    return claim.article_range is not None and claim.article_range[0] > 1
 
 
 def _judge_ratio(claim: Claim, evidence: Evidence) -> Judged:
@@ -279,25 +327,37 @@ def _judge_ratio(claim: Claim, evidence: Evidence) -> Judged:
     assert claim.versus is not None
     sizes = evidence.sizes() if claim.size_mb is None else [claim.size_mb]
     figures: dict[str, float] = {}
+    verdicts: list[Verdict] = []
     absolute: tuple[float, float] | None = None
     for metric in claim.metric.split(" and "):
+        own: list[float] = []
         for size in sizes:
             if size == 0 and claim.static:
                 continue
             pair = evidence.pair(claim.versus, claim.variant, size, METRICS[metric])
             if pair is not None and pair[1] > 0:
                 suffix = f" {metric}" if " and " in claim.metric else ""
-                figures[f"{size:g}{suffix}"] = pair[0] / pair[1]
+                own.append(pair[0] / pair[1])
+                figures[f"{size:g}{suffix}"] = own[-1]
                 absolute = pair
+        if own:
+            verdicts.append(verdict_of(claim, *_spread(own)))
     article = article_text(claim)
     if not figures:
         return Judged(claim, article, "-", "not measured")
-    values = sorted(figures.values())
-    low, median, high = values[0], statistics.median(values), values[-1]
+    low, median, high = _spread(figures.values())
     ours = f"{median:.3g}" if low == high else f"{median:.3g} ({low:.3g} to {high:.3g})"
     if claim.article_pair and absolute:
         ours += f": {_absolute_text(claim, absolute)}"
-    return Judged(claim, article, ours, verdict_of(claim, low, median, high), figures, median, low, high)
+    # Of two metrics in one sentence, both must agree with it.
+    verdict = max(verdicts, key=VERDICTS.index)
+    return Judged(claim, article, ours, verdict, figures, median, low, high)
+
+
+def _spread(ratios: Iterable[float]) -> tuple[float, float, float]:
+    """Lowest, median, highest."""
+    values = sorted(ratios)
+    return values[0], statistics.median(values), values[-1]
 
 
 def _absolute_text(claim: Claim, pair: tuple[float, float]) -> str:
@@ -320,7 +380,7 @@ def article_text(claim: Claim) -> str:
         return f"{claim.share:.0%}"
     if claim.share_min is not None:
         return f"over {claim.share_min:.0%}"
-    if claim.ratio is not None and "no figure" not in claim.note:
+    if claim.ratio is not None and not claim.our_reading:
         low, high = claim.ratio
         return f"{low:g}" if low == high else f"{low:g} to {high:g}"
     return claim.note or "-"
@@ -385,22 +445,30 @@ def _judge_size(claim: Claim, evidence: Evidence) -> Judged:
     """Sizes depend on the tokenizer: bytes per pair is the measure, and the file beside the memory."""
     assert claim.variant is not None
     assert claim.size_mb is not None
-    memory = evidence.value(claim.variant, claim.size_mb, "static_mb")
-    file = evidence.value(claim.variant, claim.size_mb, "static_file_mb")
+    name = "static_mb" if claim.metric == "static_bytes" else "static_file_mb"
+    mine = evidence.value(claim.variant, claim.size_mb, name)
     counted = evidence.statistics(claim.size_mb)
     article = article_text(claim)
-    mine = memory if claim.metric == "static_bytes" else file
-    if memory is None or file is None or mine is None:
+    if mine is None:
         return Judged(claim, article, "-", "not measured")
     ours = f"{mine:.4g} MB"
     if counted and counted.get("n_pairs"):
         ours += f", {mine * 1e6 / counted['n_pairs']:.3g} bytes per (bigram, successor) pair"
     verdict: Verdict = "direction only"
     if claim.file_over_memory is not None:
-        ours += f"; file over memory {file / memory:.4g} (article {claim.file_over_memory:.4g})"
-        close = abs(file / memory / claim.file_over_memory - 1) <= TOLERANCE
+        memory = _resident_mb(claim.variant, claim.size_mb, evidence)
+        if memory is None or memory <= 0:
+            return Judged(claim, article, ours, "not measured")
+        ours += f"; file over resident memory {mine / memory:.4g} (article {claim.file_over_memory:.4g})"
+        close = abs(mine / memory / claim.file_over_memory - 1) <= TOLERANCE
         verdict = "reproduced" if close else "not reproduced"
     return Judged(claim, article, ours, verdict, {f"{claim.size_mb:g}": mine}, mine)
+
+
+def _resident_mb(variant: str, size: float, evidence: Evidence) -> float | None:
+    """What the load added to the process: a frozen cache's own count is its file's size by construction."""
+    loaded, before = (evidence.value(variant, size, f"{name}_rss_mb") for name in ("loaded", "baseline"))
+    return None if loaded is None or before is None else loaded - before
 
 
 # --- words -------------------------------------------------------------------------------------------------
@@ -424,8 +492,7 @@ def as_table(judged: Sequence[Judged]) -> TextTable:
 
 def tally(judged: Sequence[Judged]) -> str:
     """How many of each verdict."""
-    order: tuple[Verdict, ...] = ("reproduced", "direction only", "not reproduced", "not measured")
-    counts = [(sum(one.verdict == name for one in judged), name) for name in order]
+    counts = [(sum(one.verdict == name for one in judged), name) for name in VERDICTS]
     return f"{len(judged)} claims: " + ", ".join(f"{count} {name}" for count, name in counts)
 
 
@@ -460,6 +527,7 @@ def as_markdown(claims: ClaimsFile, judged: Sequence[Judged], folders: Sequence[
         "",
         f"{tally(judged)}.",
         "",
+        *(f"{line[0].upper()}{line[1:]}.\n" for line in flag_notes(folders)),
         table_markdown(as_table(judged)),
         "",
         "## Why not",

@@ -9,33 +9,29 @@ import io
 import subprocess
 import tarfile
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from harness.errors import InputError
-from harness.measure.records import RunRecord
+from harness.measure.records import RunRecord, differing_drafts
+from harness.report.metrics import COSTS
 from harness.report.stats import Results, SummaryRow, load_results, run_rows, summarize
 from harness.report.stats_table import TextTable, figure
 
-# Lower is better in all of these, so that the ratio reads alike: A over B, above 1 where B is better.
-COMPARED = (
-    "draft_latency_us",
-    "draft_us",
-    "update_us",
-    "merge_us",
-    "load_time_s",
-    "peak_rss_mb",
-    "static_mb",
-)
+# Of a module's build; its flags are only noted.
+BUILD_KEYS = ("compiler", "standard_library", "build_type")
 MACHINE_KEYS = ("cpu_model", "cpu_logical_total", "ram_bytes", "system")
 
 
 @dataclass(frozen=True)
 class Cell:
-    """One metric of one variant at one corpus size in both runs. `ratio`: A's median over B's."""
+    """One metric of one variant at one corpus size in both runs.
+
+    `ratio`: A's median over B's, above 1 where B is better.
+    """
 
     variant: str
     size_mb: float
@@ -51,10 +47,14 @@ class Cell:
 
 @dataclass(frozen=True)
 class Comparison:
-    """All cells that both runs have; `differences` are the ways in which the runs are unlike."""
+    """All cells that both runs have; `differences` are the ways in which the runs are unlike.
+
+    `notes` are worth knowing, though they make no figure incomparable.
+    """
 
     cells: list[Cell]
     differences: list[str]
+    notes: list[str]
     only_a: list[str]
     only_b: list[str]
 
@@ -92,16 +92,23 @@ def compare(a: Results, b: Results, *, force: bool = False) -> Comparison:
         cell for key in rows_a if key in rows_b and (cell := _cell(rows_a[key], rows_b[key])) is not None
     ]
     names_a, names_b = ({f"{key[0]} at {key[1]:g} MB" for key in rows} for rows in (rows_a, rows_b))
-    return Comparison(cells, differences, sorted(names_a - names_b), sorted(names_b - names_a))
+    return Comparison(
+        cells, differences, flag_notes([a, b]), sorted(names_a - names_b), sorted(names_b - names_a)
+    )
 
 
 def unlikeness(a: Results, b: Results) -> list[str]:
-    """What makes the figures incomparable: machine, settings, texts, tokenizer."""
+    """What makes the figures incomparable: machine, compiler, settings, texts, tokenizer, drafts."""
     found = [
         f"{key} is {a.machine.get(key)} and {b.machine.get(key)}"
         for key in MACHINE_KEYS
         if a.machine.get(key) != b.machine.get(key)
     ]
+    for key in BUILD_KEYS:
+        built_a, built_b = _built(a, key), _built(b, key)
+        # Records of a module that does not say are no evidence of another one.
+        if built_a and built_b and built_a != built_b:
+            found.append(f"{key} is {_listed(built_a)} and {_listed(built_b)}")
     for name, values_a, values_b in (
         (name, _values(a, name), _values(b, name)) for name in ("n_ctx", "n_draft", "page_cache", "cpu")
     ):
@@ -109,6 +116,9 @@ def unlikeness(a: Results, b: Results) -> list[str]:
             found.append(f"{name} is {_listed(values_a)} and {_listed(values_b)}")
     if _values(a, "tokens_sha256") != _values(b, "tokens_sha256"):
         found.append("they replay different tokens")
+    pair = differing_drafts([*a.records, *b.records])
+    if pair is not None:
+        found.append(f"they draft differently: {pair[0].spec.describe()} and {pair[1].spec.describe()}")
     corpora_a, corpora_b = _corpora(a), _corpora(b)
     sizes = sorted(set(corpora_a) & set(corpora_b))
     unlike = [f"{size:g}" for size in sizes if corpora_a[size] != corpora_b[size]]
@@ -117,6 +127,32 @@ def unlikeness(a: Results, b: Results) -> list[str]:
             f"the corpus of {', '.join(unlike)} MB is another text or came through another tokenizer"
         )
     return found
+
+
+def flag_notes(folders: Sequence[Results]) -> list[str]:
+    """A line for each folder whose modules were built with other compiler flags than the first's."""
+    first, *others = folders
+    return [line for other in others if (line := _flag_note(first, other)) is not None]
+
+
+def _flag_note(a: Results, b: Results) -> str | None:
+    flags_a, flags_b = _built(a, "cxx_flags"), _built(b, "cxx_flags")
+    if not flags_a or not flags_b or flags_a == flags_b:
+        return None
+    words_a, words_b = ({word for flags in found for word in flags.split()} for found in (flags_a, flags_b))
+    parts = [
+        f"{results.folder.name} with {' '.join(sorted(more))}"
+        for results, more in ((a, words_a - words_b), (b, words_b - words_a))
+        if more
+    ]
+    alike = f"{a.folder.name} and {b.folder.name} were built with other compiler flags"
+    return f"{alike}: {', '.join(parts)}" if parts else f"{alike}: the same in another order"
+
+
+def _built(results: Results, key: str) -> set[str]:
+    """What the modules of all records say of their build."""
+    builds = [(record.measured or {}).get("build") or {} for record in results.records]
+    return {str(build[key]) for build in builds if build.get(key) is not None}
 
 
 def _values(results: Results, name: str) -> set[Any]:
@@ -136,7 +172,7 @@ def _corpora(results: Results) -> dict[float, tuple[Any, ...]]:
 
 def _by_cell(results: Results) -> dict[tuple[str, float, str], SummaryRow]:
     rows = summarize(run_rows(results.records))
-    return {(row.variant, row.size_mb, row.metric): row for row in rows if row.metric in COMPARED}
+    return {(row.variant, row.size_mb, row.metric): row for row in rows if row.metric in COSTS}
 
 
 def _cell(a: SummaryRow, b: SummaryRow) -> Cell | None:

@@ -11,24 +11,15 @@ from collections.abc import Iterable
 from typing import Any
 
 from harness.measure.records import RunRecord, varying_settings
-from harness.report.metrics import metric_values
+from harness.report.metrics import COSTS, metric_values
 from harness.report.stats import Results
 
 PYPERF_VERSION = "1.0"
 # Metric -> pyperf's unit and what makes ours it.
 UNITS: dict[str, tuple[str, float]] = {"us": ("second", 1e-6), "s": ("second", 1.0), "MB": ("byte", 1e6)}
-EXPORTED = (
-    "draft_latency_us",
-    "draft_us",
-    "update_us",
-    "merge_us",
-    "load_time_s",
-    "peak_rss_mb",
-    "static_mb",
-)
 
 
-def pyperf_suite(results: Results, metrics: Iterable[str] = EXPORTED) -> dict[str, Any]:
+def pyperf_suite(results: Results, metrics: Iterable[str] = COSTS) -> dict[str, Any]:
     """A pyperf benchmark suite. Benchmarks without a value are left out: pyperf has no empty ones."""
     wanted = tuple(metrics)
     settings = varying_settings(results.records)
@@ -73,13 +64,14 @@ def _run(record: RunRecord, value: float, unit: str) -> dict[str, Any]:
 
 def _metadata(results: Results) -> dict[str, Any]:
     machine = results.machine
+    commits = {record.environment.get("git_commit") for record in results.records} - {None}
     fields = {
         "cpu_model_name": machine.get("cpu_model"),
         "cpu_count": machine.get("cpu_logical_total"),
         "platform": f"{machine.get('system')} {machine.get('kernel')}",
         "python_version": machine.get("python"),
         "experiment": results.experiment.get("name"),
-        "commit_id": next((str(record.environment.get("git_commit")) for record in results.records), None),
+        "commit_id": ", ".join(sorted(map(str, commits))) or None,
     }
     return {name: value for name, value in fields.items() if value is not None}
 

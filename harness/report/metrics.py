@@ -10,6 +10,17 @@ NS_PER_US = 1e3
 NS_PER_S = 1e9
 BYTES_PER_MB = 1e6
 
+# What a variant costs: lower is better in all of these. Runs are compared by them, other tools get them.
+COSTS = (
+    "draft_latency_us",
+    "draft_us",
+    "update_us",
+    "merge_us",
+    "load_time_s",
+    "peak_rss_mb",
+    "static_mb",
+)
+
 POSITION_PREFIX = "acceptance_at_"
 
 Measured = dict[str, Any]
@@ -312,7 +323,7 @@ METRICS: tuple[Metric, ...] = (
     Metric(
         "times_above_floor",
         "ratio",
-        "net draft latency over the dependent floor",
+        "net draft latency over the variant's own dependent floor: a smaller static file has a lower one",
         "section",
         _above_floor,
         _NO_STATIC,

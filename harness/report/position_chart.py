@@ -10,7 +10,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from harness.report.charts import caption
+from harness.report.caption import caption
 from harness.report.metrics import POSITION_PREFIX
 from harness.report.stats import Results, RunRow, run_rows, summarize
 
@@ -81,7 +81,7 @@ def draw_positions(results: Results) -> Figure | None:
             lw=1.4,
             ms=6,
             mec="white",
-            label=f"{item.label}: {_counts(item)}",
+            label=f"{item.label}: {counts_text(item)}",
         )
     axes.set_ylim(0, 1)
     axes.grid(axis="y", color="#DDDDDD", lw=0.6)
@@ -99,6 +99,11 @@ def draw_positions(results: Results) -> Figure | None:
     return figure
 
 
-def _counts(item: PositionSeries) -> str:
+def counts_text(item: PositionSeries) -> str:
+    """What a line of the legend says of its variant."""
     hit = "-" if item.hit_rate is None else f"{item.hit_rate:.1%}"
-    return f"{item.n_accept:g} of {item.n_drafted:g}, hit rate {hit}"
+    return f"{_count(item.n_accept)} of {_count(item.n_drafted)}, hit rate {hit}"
+
+
+def _count(value: float | None) -> str:
+    return "-" if value is None else f"{value:,.12g}"

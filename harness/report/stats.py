@@ -15,7 +15,14 @@ from typing import Any
 
 from harness.errors import InputError
 from harness.manifests import write_atomic
-from harness.measure.records import EXPERIMENT_SCHEMA, RunRecord, load_json, load_records, varying_settings
+from harness.measure.records import (
+    EXPERIMENT_SCHEMA,
+    RunRecord,
+    load_json,
+    load_records,
+    refuse_differing_drafts,
+    varying_settings,
+)
 from harness.report.metrics import METRICS, metric_values
 
 RUN_FIELDS = ("variant", "size_mb", "repeat", "timing", "metric", "value", "unit", "note")
@@ -65,7 +72,10 @@ class Results:
 
 
 def load_results(folder: Path) -> Results:
-    """Read a results folder: the current plan's records; what it no longer asks for is only counted."""
+    """Read a results folder: the current plan's records; what it no longer asks for is only counted.
+
+    DraftsDifferError where records that must draft alike do not, whatever the runner made of them.
+    """
     content = load_json(folder / "experiment.json")
     schema = content.get("schema")
     if schema != EXPERIMENT_SCHEMA:
@@ -83,6 +93,7 @@ def load_results(folder: Path) -> Results:
     records = load_records(folder / "runs", keys)
     for record in records:
         _check_measured(record, folder / "runs" / f"{record.key}.json")
+    refuse_differing_drafts(records, folder / "runs")
     present = {path.stem for path in (folder / "runs").glob("*.json")}
     return Results(
         folder=folder,
