@@ -256,11 +256,16 @@ def _base_counts(base: str | None, variants: list[str]) -> dict[str, Any]:
     """The counts of the base commit; only of the variants it has."""
     import tempfile
 
-    from harness.studies.instructions import base_revision, count_all, source_of
+    from harness.commits import files_of
+    from harness.studies.instructions import ROOT, base_revision, count_all
 
     revision = base or base_revision()
     note(f"no committed figures are used: counting {revision} with the same compiler")
-    with source_of(revision) as source, tempfile.TemporaryDirectory(prefix="ladder-build-") as folder:
+    remedy = "name a commit of this repository with --base"
+    with (
+        files_of(revision, repository=ROOT, remedy=remedy) as source,
+        tempfile.TemporaryDirectory(prefix="ladder-build-") as folder,
+    ):
         known = [name for name in variants if (source / "variants" / name / "variant.toml").is_file()]
         return count_all(source, Path(folder), known)[1]
 

@@ -15,11 +15,9 @@ import re
 import shutil
 import subprocess
 import sys
-import tarfile
 import tempfile
 import tomllib
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -151,19 +149,6 @@ def build(
         _run(["cmake", "--build", str(folder), "--target", target], "see the compiler's message")
         programs[variant] = folder / target
     return programs
-
-
-@contextmanager
-def source_of(revision: str, source: Path = ROOT) -> Iterator[Path]:
-    """The files of a commit, in a folder for a while."""
-    with tempfile.TemporaryDirectory(prefix="ladder-base-") as name:
-        archive = Path(name) / "source.tar"
-        command = ["git", "-C", str(source), "archive", "--format=tar", f"--output={archive}", revision]
-        _run(command, "name a commit of this repository with --base")
-        target = Path(name) / "source"
-        with tarfile.open(archive) as tar:
-            tar.extractall(target, filter="data")
-        yield target
 
 
 def base_revision(source: Path = ROOT) -> str:
