@@ -24,7 +24,7 @@ from harness.caches.cache import (
     freeze_cache,
     static_format_of,
 )
-from harness.caches.own_format import convert_here, reader_of
+from harness.caches.own_format import convert_here, is_of_another_build, reader_of
 from harness.caches.spill import (
     caches_module,
     merge_sorted_files,
@@ -467,9 +467,12 @@ def _verify_tokens(info: CacheInfo, tokens: Path, progress: ProgressCallback | N
         elif info.format in built.sha256s:
             same = info.sha256 == built.sha256s[info.format]
         else:
-            again = Path(folder) / "again"
-            convert_here(reader_of(info.format), built.paths["llama"], again)
+            again, reader = Path(folder) / "again", reader_of(info.format)
+            convert_here(reader, built.paths["llama"], again)
             same = info.sha256 == sha256_file(again)
+            if not same and is_of_another_build(info.path, reader):
+                problem = f"was made by another build of {reader.name}, which may lay it out otherwise"
+                raise InputError(info.path, problem, "build it again and verify that")
     if not same:
         raise InputError(info.path, f"was not counted from {tokens.name}", "build it from these tokens")
 

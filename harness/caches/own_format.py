@@ -65,7 +65,12 @@ def own_format(
     note: Callable[[str], None] = lambda line: None,
 ) -> OwnFile:
     """The variant's own format of a static file in llama.cpp's, made now or found in `cache`/static."""
-    parameters = {"kind": "converted-static", "static": llama_sha256, "format": variant.static_format}
+    parameters = {
+        "kind": "converted-static",
+        "static": llama_sha256,
+        "format": variant.static_format,
+        "module": variant.module_sha256,  # another build may lay the same content out otherwise
+    }
     target = cache / "static" / f"{content_key(parameters)}.{variant.static_format}"
     manifest = cached_manifest(target, KIND)
     if manifest is None:
@@ -87,6 +92,13 @@ def own_format(
         )
         write_manifest(target, manifest)
     return OwnFile(target, manifest.sha256, variant.static_format, int(manifest.facts["convert_ns"]))
+
+
+def is_of_another_build(path: Path, variant: Variant) -> bool:
+    """Whether the manifest says that another build of the converter made this file."""
+    if not manifest_path(path).is_file():
+        return False
+    return load_manifest(path, KIND).inputs.get("module") not in (None, variant.module_sha256)
 
 
 def _convert_atomically(variant: Variant, source: Path, target: Path, convert: Convert) -> int:
