@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import shutil
+import struct
 import subprocess
 import sys
 from contextlib import nullcontext
@@ -181,6 +182,11 @@ def test_an_extra_pass_is_caught_and_noise_is_not(tmp_path: Path) -> None:
     shutil.copy(ROOT / "CMakeLists.txt", changed)
     program = build(ROOT, tmp_path / "build", ["sorted_vectors"])["sorted_vectors"]
     assert key_of(tmp_path / "build").split()[0] in ("GNU", "Clang", "AppleClang")
+    negative = tmp_path / "negative.tok"
+    negative.write_bytes(struct.pack("<3i", 5, -3, 7))
+    refused = subprocess.run([program, "replay", negative, "-", "16", "3"], capture_output=True, text=True)
+    words = f"{negative}: byte 4: token -3 is negative; give token ids of 0 and more\n"
+    assert (refused.returncode, refused.stderr) == (2, words)
     quiet = count(program, *inputs, tmp_path)
     with subprocess.Popen([sys.executable, "-c", "while True: pass"]) as busy:
         noisy = count(program, *inputs, tmp_path)
