@@ -13,12 +13,14 @@ import sys
 import time
 from pathlib import Path
 
-from seeds import SEEDS, write_seeds
+from seeds import SEEDS, write_seeds, write_summary_files
 
 ROOT = Path(__file__).resolve().parents[1]
 BUILD = ROOT / "build" / "fuzz"
 MODULE = re.compile(r"LADDER_VARIANT_MODULE\(\s*(\w+)\s*,\s*ladder::alternative<(.+?)>\(", re.DOTALL)
 FLAGS = ["-std=c++20", "-g", "-O2", "-fsanitize=fuzzer,address,undefined", "-fno-sanitize-recover=all"]
+# Two sections of a summary file begin at multiples of 4096: a sound one has more than 8 KB.
+MAX_LEN = {"summary_loader": 20_000}
 INSTALL = "apt-get install clang-14 libclang-rt-14-dev (or any clang from 14 on, with its libFuzzer)"
 
 
@@ -60,10 +62,16 @@ def fuzz(binary: Path, target: str, seconds: int) -> tuple[int, float, bool]:
     """Executions, seconds spent, and whether something was found."""
     seeds, corpus, findings = BUILD / "seeds" / target, BUILD / "corpus" / target, BUILD / "findings"
     write_seeds(target, seeds)
+    if target == "summary_loader":
+        write_summary_files(binary, seeds)
     for folder in (corpus, findings):
         folder.mkdir(parents=True, exist_ok=True)
     options = [f"-max_total_time={seconds}", "-print_final_stats=1", "-timeout=20", "-rss_limit_mb=3000"]
-    options += ["-max_len=1024", f"-artifact_prefix={findings}/{target}-", "-malloc_limit_mb=1000"]
+    options += [
+        f"-max_len={MAX_LEN.get(target, 1024)}",
+        f"-artifact_prefix={findings}/{target}-",
+        "-malloc_limit_mb=1000",
+    ]
     begin = time.monotonic()
     run = subprocess.run([binary, *options, corpus, seeds], capture_output=True, text=True, check=False)
     spent = time.monotonic() - begin

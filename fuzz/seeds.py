@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import random
 import struct
+import subprocess
 import sys
 from pathlib import Path
 
 RIGHT_SIZE, RIGHT_HEADER, PAIRED, RIGHT_SUCCESSORS, FROM_LLAMA = 2, 4, 8, 16, 1
+RIGHT_LAYOUT = 8  # of a summary file
+SUMMARY_TOKENS = 16  # summary_loader looks up every bigram of these
 
 
-def llama_cache(rng: random.Random, n_ngrams: int) -> bytes:
+def llama_cache(rng: random.Random, n_ngrams: int, tokens_below: int = 50) -> bytes:
     """A sound static cache in llama.cpp's format."""
-    bigrams = {(rng.randrange(50), rng.randrange(50)) for _ in range(n_ngrams)}
+    bigrams = {(rng.randrange(tokens_below), rng.randrange(tokens_below)) for _ in range(n_ngrams)}
     data = b""
     for a, b in sorted(bigrams, key=lambda _: rng.random()):
         tokens = rng.sample(range(60), rng.choice([1, 1, 2, 3, 15, 40]))
@@ -39,6 +42,19 @@ def frozen_seeds(rng: random.Random) -> list[bytes]:
                 head = bytes([FROM_LLAMA | flags | layout, n_damage])
                 seeds.append(head + damage + llama_cache(rng, n))
     return seeds
+
+
+def write_summary_files(converter: Path, folder: Path) -> None:
+    """Sound summary files, made by the target itself: as they are, and to be made right after mutations."""
+    rng = random.Random(2)
+    source, made = folder / "source.tmp", folder / "made.tmp"
+    for i, n_ngrams in enumerate((1, 5, 40, 200)):
+        source.write_bytes(llama_cache(rng, n_ngrams, SUMMARY_TOKENS))
+        subprocess.run([converter, "--convert", source, made], check=True)
+        for flags in (0, RIGHT_SIZE | RIGHT_HEADER, RIGHT_SIZE | RIGHT_HEADER | RIGHT_LAYOUT):
+            (folder / f"file-{i}-{flags}").write_bytes(bytes([flags]) + made.read_bytes())
+    source.unlink()
+    made.unlink()
 
 
 def replay_seeds(rng: random.Random) -> list[bytes]:

@@ -78,8 +78,8 @@ class LadderDraft(Base):
     tokenizer is checked); `n_ctx` and `vocab_size` say the same by hand. `thresholds` replaces the rule's
     gates, for example {"context": {1: (3, 80)}} or EAGER; drafting then runs on the tunable drafter, which
     loads llama.cpp's or the frozen format, instead of a variant.
-    `max_history_tokens` bounds the dynamic cache: beyond it the older half is forgotten. Raises InputError
-    for a cache of another or a larger vocabulary.
+    `max_history_tokens` bounds the dynamic cache: beyond it the older half is forgotten, but never the newest
+    text. Raises InputError for a cache of another or a larger vocabulary.
     """
 
     def __init__(
@@ -193,8 +193,9 @@ class LadderDraft(Base):
     def _bound_history(self) -> None:
         if sum(map(len, self._history)) <= self.max_history_tokens:
             return
-        kept: list[TokenArray] = []
-        for chunk in reversed(self._history):
+        # The newest text says most about what comes: it stays, or its end, however long it is.
+        kept = [self._history[-1][-self.max_history_tokens :]]
+        for chunk in reversed(self._history[:-1]):
             if sum(map(len, kept)) + len(chunk) > self.max_history_tokens // 2:
                 break
             kept.insert(0, chunk)
@@ -352,10 +353,10 @@ def check_tokenizer(static: Path, vocabulary: Vocabulary) -> None:
 
 
 def _counting_manifest(static: Path) -> Any:
-    """The manifest that names the tokenizer: a converted file's own names only the file it was made from."""
+    """The manifest that names the tokenizer: the file's own, or that of the file it was made from."""
     manifest = load_manifest(static)
     source = manifest.inputs.get("llama")
-    if source is None:
+    if source is None or "tokenizer" in manifest.inputs:
         return manifest
     for candidate in sorted(static.parent.glob("*.bin.json")):
         other = load_manifest(candidate.with_suffix(""))

@@ -26,11 +26,13 @@ from harness.caches.cache_files import (
     verify_cache,
     vocabulary_of,
 )
+from harness.caches.own_format import convert_here, own_format, reader_of
 from harness.cli.cache_verbs import app
 from harness.errors import InputError
 from harness.manifests import Manifest, load_manifest, sha256_file, write_manifest
 from harness.text.tokenizers import load_tokenizer
 from harness.text.tokens import tokenize_file, write_tokens
+from harness.variants import Variant
 
 try:
     spill.caches_module()
@@ -308,6 +310,33 @@ def test_verify_counts_the_tokens_again(tmp_path: Path) -> None:
             verify_cache(path, tokens=other)
         with pytest.raises(InputError, match="is a directory"):
             verify_cache(path, tokens=tmp_path)
+
+
+def test_a_file_of_another_converter_is_made_anew_and_told_from_other_tokens(tmp_path: Path) -> None:
+    tokens = tmp_path / "t.tok"
+    tokens.write_bytes(np.random.default_rng(1).integers(0, 20, 400, dtype="<i4").tobytes())
+    llama = build_static_cache(tokens, tmp_path / "cache", formats=["llama"]).paths["llama"]
+    reader = reader_of("summary")
+
+    def convert_as_before(variant: Variant, source: Path, target: Path) -> int:
+        """A converter that gave the file other bytes: here of a cache with one n-gram less."""
+        shorter = tmp_path / "shorter.bin"
+        data = source.read_bytes()
+        n_pairs = struct.unpack_from("<i", data, 16)[0]
+        shorter.write_bytes(data[20 + 8 * n_pairs :])
+        return convert_here(reader, shorter, target)
+
+    before = tmp_path / "before.so"
+    before.write_bytes(b"an earlier build")
+    earlier = reader.model_copy(update={"module": before})
+    digest = sha256_file(llama)
+    old = own_format(llama, digest, earlier, tmp_path / "cache", convert=convert_as_before)
+    new = own_format(llama, digest, reader, tmp_path / "cache")
+    assert old.path != new.path
+    assert own_format(llama, digest, reader, tmp_path / "cache", convert=convert_as_before) == new
+    verify_cache(new.path, tokens=tokens)
+    with pytest.raises(InputError, match="was made by another build of summary_index"):
+        verify_cache(old.path, tokens=tokens)
 
 
 def test_a_bound_is_judged_before_the_work_even_if_there_is_none(tmp_path: Path) -> None:

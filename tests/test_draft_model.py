@@ -240,6 +240,21 @@ def test_the_history_is_bounded(static: Path) -> None:
     )
 
 
+@pytest.mark.parametrize(("length", "kept"), [(600, 600), (1500, 1000)])
+def test_the_newest_prompt_stays_even_if_it_is_most_of_the_bound(
+    static: Path, length: int, kept: int
+) -> None:
+    draft = LadderDraft(static, n_draft=3, max_history_tokens=1000)
+    prompts = [text(100 + i, length) for i in range(2)]
+    for prompt in prompts:
+        draft(prompt)
+    draft.end_prompt()
+    assert draft.history_tokens == kept
+    after = text(200, 40)
+    expected = fresh_draft("summary_index", static, after, 3, before=[prompts[1][-kept:]])
+    assert draft(after).tolist() == expected
+
+
 @every_variant
 def test_a_thousand_short_generations_do_not_grow(name: str, static: Path) -> None:
     draft = LadderDraft(static, variant=name, n_draft=3, keep_dynamic=False)

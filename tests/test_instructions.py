@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import shutil
+import struct
 import subprocess
 import sys
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
+from harness.cli import evidence_verbs
+from harness.cli.program import app
 from harness.errors import InputError
 from harness.studies.instructions import (
     ROOT,
@@ -99,6 +105,64 @@ def test_figures_are_kept_by_key(tmp_path: Path) -> None:
     }
 
 
+@pytest.mark.parametrize("name", ["schema", "n_ctx", "n_draft"])
+def test_figures_counted_otherwise_are_refused(tmp_path: Path, name: str) -> None:
+    path = tmp_path / "figures.json"
+    save_figures("GNU 12", {"a": counts()}, path)
+    path.write_text(json.dumps({**json.loads(path.read_text()), name: 99}))
+    with pytest.raises(InputError, match=f"{name}: is 99, this program counts with .*remove the file"):
+        load_figures(path)
+
+
+def run_verb(
+    monkeypatch: pytest.MonkeyPatch, path: Path, now: dict[str, Counts], *arguments: str
+) -> tuple[int, str]:
+    """`ladder instructions`, as if callgrind had counted `now`; (exit code, what it said)."""
+    monkeypatch.setattr(evidence_verbs, "count_all", lambda *_: ("GNU 12", now))
+    monkeypatch.setattr(evidence_verbs, "load_figures", lambda: load_figures(path))
+    monkeypatch.setattr(evidence_verbs, "save_figures", lambda key, found: save_figures(key, found, path))
+    done = CliRunner().invoke(app, ["instructions", *now, *arguments])
+    if isinstance(done.exception, InputError):
+        return int(done.exception.exit_code), str(done.exception)
+    return done.exit_code, done.output
+
+
+def test_recorded_counts_are_checked_against_those_before(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "figures.json"
+    save_figures("GNU 12", {"frozen": counts()}, path)
+    code, said = run_verb(monkeypatch, path, {"frozen": counts(draft=5000.0)}, "--record", "--check")
+    assert code == 1, said
+    assert load_figures(path)["GNU 12"]["frozen"].draft == 5000.0  # recorded all the same
+    assert run_verb(monkeypatch, path, {"frozen": counts(draft=5000.0)}, "--check")[0] == 0
+
+
+def test_a_variant_without_figures_is_counted_in_the_base_commit(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "figures.json"
+    save_figures("GNU 12", {"frozen": counts()}, path)
+    asked: list[str] = []
+
+    def count_source(source: Path, folder: Path, variants: list[str]) -> tuple[str, dict[str, Counts]]:
+        asked.extend(variants)
+        return "GNU 12", {name: counts() for name in variants}
+
+    monkeypatch.setattr("harness.studies.instructions.count_all", count_source)
+    monkeypatch.setattr("harness.studies.instructions.files_of", lambda *_, **__: nullcontext(ROOT))
+    now = {"frozen": counts(), "dense_map": counts(draft=5000.0)}
+    assert run_verb(monkeypatch, path, now, "--check", "--base", "HEAD")[0] == 1
+    assert asked == ["frozen", "dense_map"]
+    monkeypatch.setenv("LADDER_BASE", "HEAD")
+    asked.clear()
+    assert run_verb(monkeypatch, path, now, "--check")[0] == 1
+    assert asked == ["dense_map"]
+    assert run_verb(monkeypatch, path, {"frozen": counts(), "brand_new": counts()}, "--check")[0] == 0
+    code, said = run_verb(monkeypatch, path, {"brand_new": counts()}, "--check")
+    assert (code, "nor HEAD has figures to compare; put figures there" in said) == (2, True), said
+
+
 def test_the_committed_figures_cover_the_ladder() -> None:
     for key, variants in load_figures().items():
         assert set(default_variants()) <= set(variants), key
@@ -118,6 +182,11 @@ def test_an_extra_pass_is_caught_and_noise_is_not(tmp_path: Path) -> None:
     shutil.copy(ROOT / "CMakeLists.txt", changed)
     program = build(ROOT, tmp_path / "build", ["sorted_vectors"])["sorted_vectors"]
     assert key_of(tmp_path / "build").split()[0] in ("GNU", "Clang", "AppleClang")
+    negative = tmp_path / "negative.tok"
+    negative.write_bytes(struct.pack("<3i", 5, -3, 7))
+    refused = subprocess.run([program, "replay", negative, "-", "16", "3"], capture_output=True, text=True)
+    words = f"{negative}: byte 4: token -3 is negative; give token ids of 0 and more\n"
+    assert (refused.returncode, refused.stderr) == (2, words)
     quiet = count(program, *inputs, tmp_path)
     with subprocess.Popen([sys.executable, "-c", "while True: pass"]) as busy:
         noisy = count(program, *inputs, tmp_path)

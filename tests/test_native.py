@@ -1,6 +1,8 @@
 """The C++ unit tests: configured, built and run as they are, once plain and once under the sanitizers."""
 
+import json
 import os
+import shlex
 import shutil
 import subprocess
 from pathlib import Path
@@ -42,3 +44,26 @@ def test_every_check_passes(programs: Path, program: str) -> None:
     lines = _run([str(programs / program)], ASAN_OPTIONS="allocator_may_return_null=1").splitlines()
     assert lines
     assert [line for line in lines if not line.startswith("ok ")] == []
+
+
+@pytest.mark.parametrize(
+    ("options", "recorded"),
+    [
+        (["-DLADDER_MARCH="], "-O3 -DNDEBUG"),
+        (["-DLADDER_MARCH=x86-64", "-DCMAKE_CXX_FLAGS=-fno-plt"], "-fno-plt -O3 -DNDEBUG -march=x86-64"),
+        (
+            ["-DLADDER_MARCH=", "-DLADDER_SANITIZE=ON", "-DCMAKE_BUILD_TYPE=Debug"],
+            "-g -fsanitize=address,undefined -fno-sanitize-recover=all -g",
+        ),
+    ],
+)
+def test_the_recorded_flags_are_those_of_the_build(tmp_path: Path, options: list[str], recorded: str) -> None:
+    """`ladder rounds` hands them to a compiler: an empty -march= would be an error there."""
+    if shutil.which("cmake") is None:
+        pytest.skip("cmake is not on the path")
+    offered = ["-DLADDER_REPLAY_PROGRAMS=ON", "-DCMAKE_EXPORT_COMPILE_COMMANDS=ON", "-G", "Unix Makefiles"]
+    _run(["cmake", "-S", str(ROOT), "-B", str(tmp_path), *offered, *options])
+    commands = json.loads((tmp_path / "compile_commands.json").read_text())
+    words = shlex.split(commands[0]["command"])
+    assert f'-DLADDER_CXX_FLAGS="{recorded}"' in words
+    assert set(recorded.split()) <= set(words)

@@ -28,7 +28,7 @@ from runner_kit import (
 
 from harness.errors import ExitCode, InputError, RunFailedError
 from harness.locks import LOCK_NAME, folder_lock
-from harness.measure import environment, runner
+from harness.measure import environment, runner, worker
 from harness.measure.config import Experiment
 from harness.measure.launch import run_worker
 from harness.measure.records import load_record, load_records
@@ -150,6 +150,33 @@ def test_memory_figures_are_the_workers_own(inputs: Inputs) -> None:
         < 120_000_000
     )
     assert answer["page_faults"]["minor"] > 0
+
+
+@pytest.mark.parametrize(
+    ("status", "reset", "peak", "source", "note"),
+    [
+        ({"VmHWM": 7, "VmRSS": 5}, True, 7, "VmHWM", None),
+        ({"VmHWM": 7, "VmRSS": 5}, False, 7, "VmHWM", "cannot be reset"),
+        ({"RssAnon": 0}, False, None, None, "no peak"),
+        ({}, False, 9, "getrusage", "cannot be reset"),  # no /proc
+    ],
+)
+def test_the_parents_peak_is_taken_only_without_proc(
+    monkeypatch: pytest.MonkeyPatch,
+    status: dict[str, int],
+    reset: bool,
+    peak: int | None,
+    source: str | None,
+    note: str | None,
+) -> None:
+    monkeypatch.setattr(worker, "reset_peak", lambda: reset)
+    monkeypatch.setattr(worker, "read_memory", lambda: status)
+    monkeypatch.setattr(worker, "rss_from_getrusage", lambda: 9)
+    memory = worker.Memory()
+    memory.mark("final")
+    report = memory.report()
+    assert (report["peak_rss_bytes"], report["rss_source"]) == (peak, source)
+    assert (report["rss_note"] is None) if note is None else (note in report["rss_note"])
 
 
 def test_memory_touched_and_freed_at_once_is_seen(tmp_path: Path, inputs: Inputs) -> None:

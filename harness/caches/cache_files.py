@@ -24,6 +24,7 @@ from harness.caches.cache import (
     freeze_cache,
     static_format_of,
 )
+from harness.caches.own_format import convert_here, is_of_another_build, reader_of
 from harness.caches.spill import (
     caches_module,
     merge_sorted_files,
@@ -170,7 +171,7 @@ def inspect_cache(
         elif kind in ("llama", "empty"):
             facts = caches_module().scan(str(path), 0, _as_native("check", progress))
         else:
-            facts = _summary_facts(path)
+            facts = _own_facts(path, kind)
     return CacheInfo(
         path=path,
         format=kind,
@@ -188,9 +189,10 @@ def inspect_cache(
     )
 
 
-def _summary_facts(path: Path) -> dict[str, Any]:
-    """Figures of a summary file, once the drafter that reads such files has checked every byte."""
-    drafter = native.variant("summary_index").Drafter()
+def _own_facts(path: Path, kind: str) -> dict[str, Any]:
+    """Figures of a file in a variant's own format, once the drafter that reads it has checked every byte."""
+    reader = reader_of(kind)
+    drafter = native.load_module(reader.module, f"harness.variants.{reader.name}").Drafter()
     drafter.load(str(path))
     drafter.verify_static()
     return {**drafter.static_figures(), "token_limit": drafter.token_limit()}
@@ -465,9 +467,12 @@ def _verify_tokens(info: CacheInfo, tokens: Path, progress: ProgressCallback | N
         elif info.format in built.sha256s:
             same = info.sha256 == built.sha256s[info.format]
         else:
-            again = Path(folder) / "again.summary"
-            native.variant("summary_index").convert_static(str(built.paths["llama"]), str(again))
+            again, reader = Path(folder) / "again", reader_of(info.format)
+            convert_here(reader, built.paths["llama"], again)
             same = info.sha256 == sha256_file(again)
+            if not same and is_of_another_build(info.path, reader):
+                problem = f"was made by another build of {reader.name}, which may lay it out otherwise"
+                raise InputError(info.path, problem, "build it again and verify that")
     if not same:
         raise InputError(info.path, f"was not counted from {tokens.name}", "build it from these tokens")
 

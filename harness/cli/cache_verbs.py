@@ -22,6 +22,7 @@ from harness.caches.cache_files import (
     verify_cache,
     vocabulary_named,
 )
+from harness.caches.own_format import own_format, reader_of
 from harness.caches.spill import parse_memory, room_bytes
 from harness.cli.default_verb import BuildByDefault
 from harness.cli.display import Stages, note, stage_display
@@ -29,13 +30,11 @@ from harness.cli.options import RESULTS, CacheOption, JsonOption
 from harness.errors import InputError
 from harness.manifests import cache_dir, copy_artifact, load_manifest, refuse_overwriting
 from harness.measure import environment
-from harness.measure.prepare import converted
-from harness.measure.runner import StaticFile
+from harness.measure.launch import convert_apart
 from harness.report.stats_table import as_text
 from harness.studies.build_bench import OPTIONAL, Bench, run_bench, sentences, table, write_bench
 from harness.studies.build_steps import STEPS
 from harness.text.tokens import open_tokens, usable_cores
-from harness.variants import find
 
 app = typer.Typer(
     cls=BuildByDefault,
@@ -143,17 +142,13 @@ def build_verb(
         else:
             paths = build_static_cache(Path(tokens), where, jobs, progress, counted, memory_bytes=bound).paths
     if SUMMARY in formats:
-        paths[SUMMARY] = _summary_of(paths[LLAMA], where)
+        llama_sha256 = load_manifest(paths[LLAMA], KIND).sha256
+        reader = reader_of(SUMMARY)
+        paths[SUMMARY] = own_format(paths[LLAMA], llama_sha256, reader, where, convert=convert_apart).path
     for name in formats:
         manifest = load_manifest(paths[name], KIND)
         path = paths[name] if out is None else copy_artifact(paths[name], out)
         _print({"path": str(path), "format": name, "sha256": manifest.sha256, **manifest.facts}, as_json)
-
-
-def _summary_of(llama: Path, where: Path) -> Path:
-    """summary_index's own file of a cache, made once."""
-    source = StaticFile(llama, load_manifest(llama, KIND).sha256, LLAMA, None)
-    return converted(source, find("summary_index"), where, lambda line: None).path
 
 
 @app.command("import")

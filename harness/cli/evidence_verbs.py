@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -21,6 +22,17 @@ from harness.cli.options import (
 )
 from harness.cli.run_verbs import measure, plots_of
 from harness.errors import ExitCode, InputError
+from harness.studies.instructions import (
+    FIGURES,
+    ROOT,
+    Counts,
+    count_all,
+    counts_before,
+    default_variants,
+    growths,
+    load_figures,
+    save_figures,
+)
 
 ResultsArguments = Annotated[
     list[Path], typer.Argument(metavar="RESULTS...", help="results/<machine>/<experiment>, one or more.")
@@ -47,8 +59,6 @@ def ablate(
     json_: JsonOption = False,
 ) -> None:
     """Measure one variant against what it changes: ratios, their spread, a chart and a sentence."""
-    from dataclasses import asdict
-
     from harness.measure.config import load_experiment
     from harness.report.ablate import as_table, counterpart, experiment_for, ratios, sentence, write_chart
     from harness.report.stats import load_results, write_csv_files
@@ -144,8 +154,6 @@ def compare(
     json_: JsonOption = False,
 ) -> None:
     """Compare two runs cell by cell: the ratio of the medians, and whether the ranges overlap."""
-    from dataclasses import asdict
-
     from harness.report.compare import as_table, compare, opened
     from harness.report.stats_table import as_text
 
@@ -215,60 +223,34 @@ def instructions(
     json_: JsonOption = False,
 ) -> None:
     """Count instructions per drafted token under callgrind: the check that noise cannot touch."""
-    from dataclasses import asdict
-
-    from harness.studies.instructions import (
-        FIGURES,
-        count_all,
-        default_variants,
-        growths,
-        load_figures,
-        save_figures,
-    )
-
     variants = variant or default_variants()
+    # Read before --record writes over them: counts compared with themselves have never grown.
+    committed = load_figures() if record or check else {}
     key, counts = count_all(_source(), build_folder, variants)
     if json_:
         print_json({"key": key, "counts": {name: asdict(found) for name, found in counts.items()}})
     else:
-        print(
-            f"{'variant':20} {'draft':>10} {'update':>10} {'merge':>10}  "
-            f"instructions per drafted token, {key}"
-        )
-        for name, found in counts.items():
-            print(f"{name:20} {found.draft:10.1f} {found.update:10.1f} {found.end_chunk:10.1f}")
+        _print_counts(key, counts)
     if record:
         save_figures(key, counts)
         note(f"{FIGURES}: figures of {key}")
-    if not (check or base):
-        return
-    committed = load_figures().get(key)
-    before = _base_counts(base, variants) if base or committed is None else committed
-    grown = growths(before, counts)
-    for one in grown:
-        note(str(one))
-    raise typer.Exit(int(ExitCode.RUN_FAILED if grown else ExitCode.OK))
+    if check or base:
+        grown = growths(counts_before(committed.get(key, {}), variants, base, note), counts)
+        for one in grown:
+            note(str(one))
+        raise typer.Exit(int(ExitCode.RUN_FAILED if grown else ExitCode.OK))
+
+
+def _print_counts(key: str, counts: dict[str, Counts]) -> None:
+    print(f"{'variant':20} {'draft':>10} {'update':>10} {'merge':>10}  instructions per drafted token, {key}")
+    for name, found in counts.items():
+        print(f"{name:20} {found.draft:10.1f} {found.update:10.1f} {found.end_chunk:10.1f}")
 
 
 def _source() -> Path:
-    from harness.studies.instructions import ROOT
-
     if not (ROOT / "CMakeLists.txt").is_file():
         raise InputError(ROOT, "is not a checkout", "run `ladder instructions` from an editable installation")
     return ROOT
-
-
-def _base_counts(base: str | None, variants: list[str]) -> dict[str, Any]:
-    """The counts of the base commit; only of the variants it has."""
-    import tempfile
-
-    from harness.studies.instructions import base_revision, count_all, source_of
-
-    revision = base or base_revision()
-    note(f"no committed figures are used: counting {revision} with the same compiler")
-    with source_of(revision) as source, tempfile.TemporaryDirectory(prefix="ladder-build-") as folder:
-        known = [name for name in variants if (source / "variants" / name / "variant.toml").is_file()]
-        return count_all(source, Path(folder), known)[1]
 
 
 def rounds(

@@ -14,7 +14,7 @@ from harness.cli.options import INT32_MAX, JsonOption
 from harness.errors import InputError
 from harness.manifests import refuse_overwriting
 from harness.measure import environment
-from harness.measure.launch import demand
+from harness.measure.launch import convert_apart, demand
 from harness.measure.runner import axis_values, check_axes
 from harness.variants import Variant, find
 
@@ -101,8 +101,7 @@ def _own_format(variant: Variant, static: Path | None, folder: Path) -> tuple[Pa
     if found != "llama":
         return static, None
     target = folder / f"{static.name}.{variant.static_format}"
-    done = demand(variant, "convert", {"source": str(static), "target": str(target)})
-    return target, done["convert_ns"]
+    return target, convert_apart(variant, static, target)
 
 
 def _warm(path: Path) -> None:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import BinaryIO
 
 from harness.caches.cache import SUFFIXES, build_static_cache
+from harness.caches.own_format import own_format
 from harness.errors import InputError
 from harness.manifests import (
     Manifest,
@@ -15,14 +15,12 @@ from harness.manifests import (
     base_versions,
     cached_manifest,
     content_key,
-    load_manifest,
-    manifest_path,
     sha256_file,
     write_atomic,
     write_manifest,
 )
 from harness.measure.config import Experiment, fill_in
-from harness.measure.launch import demand
+from harness.measure.launch import convert_apart
 from harness.measure.records import CorpusLabel, TextLabel, TokenizerLabel
 from harness.measure.runner import Inputs, Replayed, SizeInputs, StaticFile
 from harness.text.corpus import CorpusFile, ReplayText, build_corpus, corpus_or_synthetic, replay_text
@@ -160,37 +158,8 @@ class Preparation:
 
 def converted(llama: StaticFile, variant: Variant, cache: Path, note: Note) -> StaticFile:
     """The variant's own format of a llama.cpp static file, made once, in a process of its own."""
-    parameters = {"kind": "converted-static", "static": llama.sha256, "format": variant.static_format}
-    made_from = load_manifest(llama.path, "static") if manifest_path(llama.path).is_file() else None
-    target = cache / "static" / f"{content_key(parameters)}.{variant.static_format}"
-    manifest = cached_manifest(target, "static")
-    if manifest is None:
-        note(f"static cache: llama.cpp's format -> {variant.static_format}")
-        temporary = target.with_name(f".{target.name}.{os.getpid()}.tmp")
-        target.parent.mkdir(parents=True, exist_ok=True)
-        try:
-            done = demand(variant, "convert", {"source": str(llama.path), "target": str(temporary)})
-            with temporary.open("rb") as file:
-                os.fsync(file.fileno())
-            digest, size = sha256_file(temporary), temporary.stat().st_size
-            os.replace(temporary, target)
-        finally:
-            temporary.unlink(missing_ok=True)
-        manifest = Manifest(
-            kind="static",
-            inputs={
-                **(made_from.inputs if made_from else {}),  # the tokenizer, above all
-                "llama": llama.sha256,
-                "module": variant.module_sha256,
-            },
-            parameters={**(made_from.parameters if made_from else {}), **parameters},
-            versions=base_versions(),
-            sha256=digest,
-            bytes=size,
-            facts={"convert_ns": done["convert_ns"], "converted_by": variant.name},
-        )
-        write_manifest(target, manifest)
-    return StaticFile(target, manifest.sha256, variant.static_format, int(manifest.facts["convert_ns"]))
+    made = own_format(llama.path, llama.sha256, variant, cache, convert=convert_apart, note=note)
+    return StaticFile(*made)
 
 
 def first_part(text: ReplayText, size_mb: float, cache: Path) -> ReplayText:

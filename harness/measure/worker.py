@@ -164,18 +164,18 @@ class Memory:
     def mark(self, moment: str) -> None:
         """Read the figures now."""
         self.at[moment] = read_memory()
-        if "VmRSS" not in self.at[moment]:
+        if not self.at[moment]:
             self.peak_otherwise = rss_from_getrusage()
 
     def report(self) -> Answer:
         """The record's fields; a figure that cannot be had is None, with the reason beside it."""
-        peak = self.at["final"].get("VmHWM") if self.reset else None
-        source, note = "VmHWM", None
+        peak, source, note = self.at["final"].get("VmHWM"), "VmHWM", None
+        if not self.at["final"]:  # no /proc at all; elsewhere never: Linux hands ru_maxrss down to children
+            peak, source = self.peak_otherwise, "getrusage"
         if peak is None:
-            peak, source = self.peak_otherwise or rss_from_getrusage(), "getrusage"
-            note = "the peak cannot be reset here: it includes the interpreter's start"
-        if peak is None:
-            note = "the kernel reports a peak of 0"
+            note = "the kernel reports no peak, or one of 0"
+        elif not self.reset:
+            note = "the peak cannot be reset here: it includes the interpreter's start and the token file"
         fields: Answer = {
             "peak_rss_bytes": peak,
             "rss_source": source if peak is not None else None,

@@ -5,16 +5,13 @@ A folder is results/<machine>/<experiment>, now or as it was in a commit: `REV:F
 
 from __future__ import annotations
 
-import io
-import subprocess
-import tarfile
-import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from harness.commits import files_of
 from harness.errors import InputError
 from harness.measure.records import RunRecord, differing_drafts
 from harness.report.metrics import COSTS
@@ -66,16 +63,9 @@ def opened(name: str) -> Iterator[Results]:
     if not colon or Path(name).exists():
         yield load_results(Path(name))
         return
-    with tempfile.TemporaryDirectory(prefix="ladder-") as folder:
-        archive = subprocess.run(
-            ["git", "archive", "--format=tar", revision, "--", path], capture_output=True
-        )
-        if archive.returncode != 0:
-            problem = " ".join(archive.stderr.decode(errors="replace").split()) or "git archive failed"
-            raise InputError(name, problem, "give FOLDER or REV:FOLDER as `git archive REV FOLDER` takes it")
-        with tarfile.open(fileobj=io.BytesIO(archive.stdout)) as tar:
-            tar.extractall(folder, filter="data")
-        yield load_results(Path(folder) / path)
+    remedy = "give FOLDER or REV:FOLDER as `git archive REV FOLDER` takes it"
+    with files_of(revision, path, remedy=remedy) as folder:
+        yield load_results(folder / path)
 
 
 def compare(a: Results, b: Results, *, force: bool = False) -> Comparison:

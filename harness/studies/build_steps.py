@@ -13,8 +13,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from harness import native
 from harness.caches.cache import build_static_cache, freeze_cache
+from harness.caches.cache_files import SUMMARY
+from harness.caches.own_format import convert_here, reader_of
 from harness.caches.spill import caches_module
 from harness.errors import LadderError
 from harness.manifests import sha256_file
@@ -56,7 +57,7 @@ def _freeze(request: Request) -> Request:
 
 
 def _summarise(request: Request) -> Request:
-    native.variant("summary_index").convert_static(request["static"], request["target"])
+    convert_here(reader_of(SUMMARY), Path(request["static"]), Path(request["target"]))
     return {"path": request["target"]}
 
 

@@ -15,15 +15,14 @@ import re
 import shutil
 import subprocess
 import sys
-import tarfile
 import tempfile
 import tomllib
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from harness.commits import files_of
 from harness.errors import InputError, RunFailedError
 from harness.manifests import write_atomic
 
@@ -32,6 +31,8 @@ FIGURES = ROOT / "tests" / "instructions.json"
 TOLERANCE = 0.02
 SCHEMA = 1
 N_CTX, N_DRAFT = 2048, 3
+# What the committed figures must share with this program to be comparable at all.
+CONDITIONS = {"schema": SCHEMA, "n_ctx": N_CTX, "n_draft": N_DRAFT}
 CORPUS_TOKENS, REPLAY_TOKENS = 40_000, 8_200
 BASE_VARIABLE = "LADDER_BASE"
 # Functions below this share of the whole are left out of the file: they cannot move a figure by 2 %.
@@ -151,19 +152,6 @@ def build(
         _run(["cmake", "--build", str(folder), "--target", target], "see the compiler's message")
         programs[variant] = folder / target
     return programs
-
-
-@contextmanager
-def source_of(revision: str, source: Path = ROOT) -> Iterator[Path]:
-    """The files of a commit, in a folder for a while."""
-    with tempfile.TemporaryDirectory(prefix="ladder-base-") as name:
-        archive = Path(name) / "source.tar"
-        command = ["git", "-C", str(source), "archive", "--format=tar", f"--output={archive}", revision]
-        _run(command, "name a commit of this repository with --base")
-        target = Path(name) / "source"
-        with tarfile.open(archive) as tar:
-            tar.extractall(target, filter="data")
-        yield target
 
 
 def base_revision(source: Path = ROOT) -> str:
@@ -300,6 +288,46 @@ def key_of(build_folder: Path) -> str:
 # --- compare -----------------------------------------------------------------------------------------------
 
 
+def counts_before(
+    committed: dict[str, Counts],
+    variants: Sequence[str],
+    base: str | None = None,
+    note: Callable[[str], None] = lambda line: None,
+) -> dict[str, Counts]:
+    """What these variants are compared with: the committed figures of this machine's compiler.
+
+    A variant without any is counted in the base commit, and so is every one where `base` names a commit.
+    InputError if there is nothing to compare with.
+    """
+    before = {} if base else {name: committed[name] for name in variants if name in committed}
+    missing = [name for name in variants if name not in before]
+    if not missing:
+        return before
+    revision = base or base_revision()
+    note(f"{', '.join(missing)}: counting {revision} with the same compiler")
+    before |= _counts_of(revision, missing)
+    new = [name for name in missing if name not in before]
+    if not before:
+        remedy = "put figures there with --record, or name with --base a commit that has the variant"
+        raise InputError(
+            ", ".join(new), f"neither {FIGURES.name} nor {revision} has figures to compare", remedy
+        )
+    for name in new:
+        note(f"{name}: {revision} has no such variant: not compared")
+    return before
+
+
+def _counts_of(revision: str, variants: Sequence[str]) -> dict[str, Counts]:
+    """The counts of a commit; only of the variants it has."""
+    remedy = "name a commit of this repository with --base"
+    with (
+        files_of(revision, repository=ROOT, remedy=remedy) as source,
+        tempfile.TemporaryDirectory(prefix="ladder-build-") as folder,
+    ):
+        known = [name for name in variants if (source / "variants" / name / "variant.toml").is_file()]
+        return count_all(source, Path(folder), known)[1] if known else {}
+
+
 def growths(
     before: dict[str, Counts], after: dict[str, Counts], tolerance: float = TOLERANCE
 ) -> list[Growth]:
@@ -325,10 +353,10 @@ def load_figures(path: Path = FIGURES) -> dict[str, dict[str, Counts]]:
     if not path.exists():
         return {}
     content = json.loads(path.read_text())
-    if content.get("schema") != SCHEMA:
-        raise InputError(
-            path, f"schema {content.get('schema')!r} is not {SCHEMA}", "count again with --record"
-        )
+    for name, value in CONDITIONS.items():
+        if content.get(name) != value:
+            problem = f"{name}: is {content.get(name)!r}, this program counts with {value}"
+            raise InputError(path, problem, "remove the file and count again with --record")
     return {
         key: {variant: Counts(**counts) for variant, counts in variants.items()}
         for key, variants in content["figures"].items()
@@ -341,7 +369,7 @@ def save_figures(key: str, counts: dict[str, Counts], path: Path = FIGURES) -> N
         name: {v: asdict(c) for v, c in variants.items()} for name, variants in load_figures(path).items()
     }
     figures[key] = {**figures.get(key, {}), **{variant: asdict(found) for variant, found in counts.items()}}
-    content: dict[str, Any] = {"schema": SCHEMA, "n_ctx": N_CTX, "n_draft": N_DRAFT, "figures": figures}
+    content: dict[str, Any] = {**CONDITIONS, "figures": figures}
     write_atomic(path, (json.dumps(_rounded(content), allow_nan=False, indent=1) + "\n").encode())
 
 

@@ -61,7 +61,7 @@ struct CountReport {
     }
 };
 
-class Stopwatch {
+class LapTimer {
 public:
     // Nanoseconds since the start or the last lap.
     std::uint64_t lap() {
@@ -311,7 +311,7 @@ public:
 
     // Packs all (a, b, successor) into partitions.
     void pack(std::span<const Token> tokens, unsigned token_bits) {
-        Stopwatch watch;
+        LapTimer watch;
         const std::vector<Slice> slices = cut(tokens.size() - static_ngram);
         make_plan(tokens, slices, token_bits);
         report_.scan_ns += watch.lap();
@@ -325,7 +325,7 @@ public:
     // Sorts, and hands out the bigrams in ascending order: on_bigram(Bigram, std::span<const Successor>).
     template <class OnBigram>
     void emit(OnBigram&& on_bigram) {
-        Stopwatch watch;
+        LapTimer watch;
         TaskPool pool(options_.jobs, plan_.n_partitions());
         std::vector<std::vector<Key>> scratch(pool.jobs());
         std::size_t emitted = 0;
@@ -472,7 +472,7 @@ CountReport count_bigrams(AlignedBuffer bytes, const std::string& name, const Co
     const std::span<const Token> tokens(reinterpret_cast<const Token*>(bytes.data()),
                                         bytes.size() / sizeof(Token));
     report.n_tokens = tokens.size();
-    Stopwatch watch;
+    LapTimer watch;
     const unsigned token_bits = counting::scan_tokens(tokens, name, options);
     report.scan_ns = watch.lap();
     if (tokens.size() <= static_ngram) {

@@ -71,8 +71,8 @@ struct BuildTimes {
 CountReport build_files(const std::string& tokens_path, const std::string& llama_path,
                         const std::optional<std::string>& frozen_path, const CountOptions& options,
                         BuildTimes& times) {
-    Stopwatch total;
-    Stopwatch watch;
+    LapTimer total;
+    LapTimer watch;
     AtomicFile llama_file(llama_path);
     LlamaCacheWriter llama_writer(llama_file);
     std::unique_ptr<AtomicFile> frozen_file;
@@ -181,7 +181,7 @@ nb::dict freeze_file(const std::string& source, const std::string& target, bool 
 // Loads (without verifying), then verifies, and says how long each took.
 template <MapLayout layout>
 nb::dict check_frozen_in(const std::string& path) {
-    Stopwatch watch;
+    LapTimer watch;
     std::uint64_t load_ns = 0;
     std::uint64_t verify_ns = 0;
     BasicFrozenFile<layout> file;

@@ -83,7 +83,7 @@ nb::dict merge(const std::vector<std::string>& sources, const std::string& targe
                const std::optional<std::string>& unique_in, const nb::object& progress,
                std::uint64_t largest_count) {
     CountReport report;
-    Stopwatch watch;
+    LapTimer watch;
     std::uint64_t merge_ns = 0;
     {
         const nb::gil_scoped_release release;
@@ -168,7 +168,7 @@ nb::dict count_nested_maps(const std::string& tokens_path, const std::optional<s
                                       bytes.size() / sizeof(Token));
         tokens = tokens.first(static_cast<std::size_t>(std::min<std::uint64_t>(tokens.size(), most_tokens)));
         NestedMapCounts counts;
-        Stopwatch watch;
+        LapTimer watch;
         counts.count(tokens);
         count_ns = watch.lap();
         n_tokens = tokens.size();
@@ -200,7 +200,7 @@ nb::dict count_sorted(const std::string& tokens_path, unsigned jobs, std::uint64
         n_tokens = part.size() / sizeof(Token);
         CountOptions options;
         options.jobs = jobs;
-        Stopwatch watch;
+        LapTimer watch;
         report =
             count_bigrams(std::move(part), tokens_path, options, [](Bigram, std::span<const Successor>) {});
         count_ns = watch.lap();

@@ -14,7 +14,6 @@
 #include <nanobind/stl/vector.h>
 
 #include <chrono>
-#include <cstring>
 #include <map>
 #include <memory>
 #include <string>
@@ -25,30 +24,15 @@
 #include "common/memory_floor.hpp"
 #include "common/platform.hpp"
 #include "common/replay.hpp"
+#include "common/tokens.hpp"
 
 namespace ladder {
 
 namespace nb = nanobind;
 
-// Copies tokens out of little-endian int32 bytes and checks them.
 inline std::vector<Token> tokens_from_bytes(const nb::bytes& bytes) {
-    static_assert(std::endian::native == std::endian::little, "token files are read as they lie in memory");
-    if (bytes.size() % sizeof(Token) != 0) {
-        throw InputError("<tokens>", bytes.size() / sizeof(Token) * sizeof(Token), "ends inside a token",
-                         "give whole int32 tokens");
-    }
-    std::vector<Token> tokens(bytes.size() / sizeof(Token));
-    if (!tokens.empty()) {
-        std::memcpy(tokens.data(), bytes.data(), bytes.size());
-    }
-    for (std::size_t i = 0; i < tokens.size(); ++i) {
-        if (tokens[i] < 0) {
-            throw InputError("<tokens>", i * sizeof(Token),
-                             "token " + std::to_string(tokens[i]) + " is negative",
-                             "give token ids of 0 and more");
-        }
-    }
-    return tokens;
+    return tokens_from({static_cast<const std::byte*>(static_cast<const void*>(bytes.data())), bytes.size()},
+                       "<tokens>");
 }
 
 inline Timing timing_from(const std::string& name) {

@@ -16,6 +16,7 @@
 #include "common/dense_segmented_map.hpp"
 #include "common/file_io.hpp"
 #include "common/replay.hpp"
+#include "common/tokens.hpp"
 
 namespace ladder {
 
@@ -41,19 +42,6 @@ private:
     D drafter_;
 };
 
-inline std::vector<Token> tokens_from_file(const std::string& path) {
-    const auto buffer = read_whole_file(path);
-    if (buffer.size() % sizeof(Token) != 0) {
-        throw InputError(path, buffer.size() / sizeof(Token) * sizeof(Token), "ends inside a token",
-                         "give whole int32 tokens");
-    }
-    std::vector<Token> tokens(buffer.size() / sizeof(Token));
-    if (!tokens.empty()) {
-        std::memcpy(tokens.data(), buffer.data(), buffer.size());
-    }
-    return tokens;
-}
-
 struct ProgramRequest {
     std::string tokens;
     std::string static_file;  // empty: none
@@ -73,7 +61,7 @@ inline double processor_ns() {
 
 template <Drafter D>
 void replay_and_print(const ProgramRequest& request) {
-    const std::vector<Token> tokens = tokens_from_file(request.tokens);
+    const std::vector<Token> tokens = tokens_from(read_whole_file(request.tokens).bytes(), request.tokens);
     Counted<D> drafter;
     const double start_ns = processor_ns();
     if (!request.static_file.empty()) {
