@@ -16,6 +16,7 @@ from harness.manifests import refuse_overwriting
 from harness.measure import environment
 from harness.measure.launch import convert_apart, demand
 from harness.measure.runner import axis_values, check_axes
+from harness.report.metrics import metric_values
 from harness.variants import Variant, find
 
 
@@ -115,7 +116,6 @@ def _warm(path: Path) -> None:
 
 def _explain_absence(measured: dict[str, Any], tokens: Path) -> None:
     """Add the latency, or the reason for its absence."""
-    from harness.report.metrics import metric_values
 
     values = {metric.name: value for metric, value in metric_values(measured, measured["timing"])}
     latency = values.get("draft_latency_us", values.get("draft_latency_chunk_us"))

@@ -21,6 +21,7 @@ from harness.measure.records import load_json
 from harness.report.compare import unlikeness
 from harness.report.stats import Results, SummaryRow, run_rows, summarize
 from harness.report.stats_table import TextTable
+from harness.report.stats_table import as_markdown as table_markdown
 
 Verdict = Literal["reproduced", "direction only", "not reproduced", "not measured"]
 TOLERANCE = 0.10
@@ -449,8 +450,6 @@ def remarks(judged: Sequence[Judged]) -> list[tuple[str, str]]:
 
 def as_markdown(claims: ClaimsFile, judged: Sequence[Judged], folders: Sequence[Results]) -> str:
     """The whole report."""
-    from harness.report.stats_table import as_markdown as table_markdown
-
     names = ", ".join(f"`{results.folder.parent.name}/{results.folder.name}`" for results in folders)
     lines = [
         "# Claims",
