@@ -15,11 +15,10 @@ from harness.errors import InputError
 from harness.manifests import canonical_json, write_atomic
 
 SCHEMA = 1
-# An absolute path's folders: a slash that no word, dot or slash precedes, and all up to the last slash.
 # Settings that one experiment may measure at several values, besides the variants' own axes.
 SETTINGS = ("n_ctx", "n_draft", "page_cache")
+# An absolute path's folders: a slash that no word, dot or slash precedes, and all up to the last slash.
 _FOLDERS = re.compile(r"(?<![\w./])/(?:[^\s/:;,'\"]+/)+")
-
 
 EXPERIMENT_SCHEMA = 1  # of experiment.json
 # Settings that a line about a run names only where they are others.
