@@ -13,6 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 
 from harness.errors import InputError
 from harness.manifests import canonical_json, write_atomic
+from harness.validation import first_problem
 
 SCHEMA = 1
 # Settings that one experiment may measure at several values, besides the variants' own axes.
@@ -176,9 +177,8 @@ def load_record(path: Path) -> RunRecord:
     try:
         record = RunRecord.model_validate(content)
     except ValidationError as error:
-        first = error.errors()[0]
-        where = ".".join(str(part) for part in first["loc"])
-        raise InputError(f"{path}: {where or 'record'}", first["msg"], "remove it and run again") from error
+        found = first_problem(error, content)
+        raise InputError(found.at(path), found.problem, "remove it and run again") from error
     if path.stem != record.key:
         raise InputError(path, f"holds the record of key {record.key}", "give it back its name")
     return record

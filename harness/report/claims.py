@@ -22,6 +22,7 @@ from harness.report.compare import unlikeness
 from harness.report.stats import Results, SummaryRow, run_rows, summarize
 from harness.report.stats_table import TextTable
 from harness.report.stats_table import as_markdown as table_markdown
+from harness.validation import first_problem
 
 Verdict = Literal["reproduced", "direction only", "not reproduced", "not measured"]
 TOLERANCE = 0.10
@@ -151,12 +152,8 @@ def load_claims(path: Path) -> ClaimsFile:
     try:
         loaded = ClaimsFile.model_validate(content)
     except ValidationError as error:
-        first = error.errors()[0]
-        parts = [str(part) for part in first["loc"]]
-        claims = content.get("claim", [])
-        if len(parts) > 1 and parts[1].isdigit():
-            parts[1] = str(claims[int(parts[1])].get("id", parts[1]))
-        raise InputError(f"{path}: {'.'.join(parts)}", first["msg"], "correct it") from error
+        found = first_problem(error, content, ClaimsFile.model_fields)
+        raise InputError(found.at(path), found.problem, found.remedy) from error
     ids = [claim.id for claim in loaded.claim]
     for name in ids:
         if ids.count(name) > 1:
