@@ -22,6 +22,7 @@ from typing import Any, BinaryIO, NamedTuple
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from harness.errors import InputError
+from harness.validation import first_problem
 
 MANIFEST_SCHEMA = 1
 READ_BLOCK_BYTES = 1 << 20
@@ -218,9 +219,8 @@ def load_manifest(artifact: Path, kind: str | None = None) -> Manifest:
     try:
         manifest = Manifest.model_validate(fields)
     except ValidationError as error:
-        first = error.errors()[0]
-        key = ".".join(str(part) for part in first["loc"])
-        raise InputError(path, f"{key}: {first['msg']}", rebuild) from error
+        found = first_problem(error, fields)
+        raise InputError(found.at(path), found.problem, rebuild) from error
     if kind is not None and manifest.kind != kind:
         raise InputError(path, f"kind: is {manifest.kind!r}, not {kind!r}", "name an artifact of that kind")
     return manifest

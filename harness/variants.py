@@ -13,6 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from harness.errors import InputError
 from harness.manifests import sha256_file
 from harness.native import native_root
+from harness.validation import first_problem
 
 
 class Variant(BaseModel):
@@ -70,15 +71,17 @@ def _read(file: Path) -> Variant:
         content = tomllib.loads(file.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         raise InputError(file, f"not readable as TOML ({error})", "correct it") from error
-    content["axes"] = {
-        axis: [str(value) for value in values] for axis, values in content.get("axes", {}).items()
-    }
+    axes = content.get("axes", {})
+    if isinstance(axes, dict):
+        content["axes"] = {
+            axis: [str(value) for value in values] if isinstance(values, list) else values
+            for axis, values in axes.items()
+        }
     try:
         variant = Variant.model_validate({**content, "module": _module_beside(file)})
     except ValidationError as error:
-        first = error.errors()[0]
-        where = ".".join(str(part) for part in first["loc"])
-        raise InputError(f"{file}: {where}", first["msg"], "correct it") from error
+        found = first_problem(error, content, Variant.model_fields.keys() - {"module"})
+        raise InputError(found.at(file), found.problem, found.remedy) from error
     if variant.name != file.parent.name:
         raise InputError(
             f"{file}: name", f"{variant.name} is not the folder's name", f"call it {file.parent.name}"

@@ -7,10 +7,13 @@ from typing import Any
 
 import pytest
 
+from harness.e2e.records import load_config
 from harness.errors import InputError
 from harness.measure import environment
 from harness.measure.config import Experiment, fill_in, load_experiment, parse_override
+from harness.report.claims import load_claims
 from harness.text.sources import FilesConfig
+from harness.variants import discover
 
 CONFIGS = Path(__file__).parent.parent / "configs"
 GOOD = 'name = "x"\nsizes_mb = [1, 0]\nvariants = ["frozen"]\n[corpus]\nsource = "stdlib"\n'
@@ -45,7 +48,20 @@ def test_sizes_are_sorted_and_defaults_are_the_articles(tmp_path: Path) -> None:
         (GOOD.replace("sizes_mb", "size_mb"), r"x\.toml: sizes_mb: missing; add it"),
         ("n_drafts = 3\n" + GOOD, r"x\.toml: n_drafts: unknown key; remove it or use one of: .*n_draft"),
         (GOOD + "clip = true\n", r"x\.toml: corpus\.clip: unknown key; remove it"),
-        ("n_ctx = 1\n" + GOOD, r"x\.toml: n_ctx: .*greater than or equal to 2; correct it"),
+        ("n_ctx = 1\n" + GOOD, r"x\.toml: n_ctx: is 1 but has to be 2 or more; correct it$"),
+        ("n_ctx = 1.5\n" + GOOD, r"n_ctx: is 1\.5 but has to be a whole number; correct it$"),
+        ("clip = 3\n" + GOOD, r"x\.toml: clip: is 3 but has to be true or false; correct it$"),
+        ("axes = 3\n" + GOOD, r"x\.toml: axes: is 3 but has to be a table; correct it$"),
+        ("timeout_s = 0\n" + GOOD, r"timeout_s: is 0 but has to be more than 0; correct it$"),
+        (
+            "page_cache = 'hot'\n" + GOOD,
+            r"page_cache: is \"hot\" but has to be 'warm' or 'cold'; correct it$",
+        ),
+        (GOOD.replace("[1, 0]", "[]"), r"x\.toml: sizes_mb: has 0 values; give at least 1$"),
+        (GOOD.replace('"stdlib"', '"moon"'), r"corpus\.source: is \"moon\" but has to be 'wikitext-103', "),
+        (GOOD.replace('source = "stdlib"', "clip = 1"), r"x\.toml: corpus\.source: missing; add it$"),
+        (GOOD.replace('"stdlib"', '"files"'), r"x\.toml: corpus\.train: missing; add it$"),
+        (GOOD.replace('"x"', '"X"'), r"name: is \"X\" but has to be made of small letters, digits, - and _"),
         ("n_draft = -1\n" + GOOD, r"x\.toml: n_draft: "),
         ("timeout_s = nan\n" + GOOD, r"x\.toml: timeout_s: "),
         (GOOD.replace("[1, 0]", "[1, 1]"), r"x\.toml: sizes_mb: .*a size is named twice"),
@@ -134,3 +150,30 @@ def test_a_machine_is_a_name_and_a_core_is_there() -> None:
     if environment.affinity() is not None:
         with pytest.raises(InputError, match="cpu: core 99999 is not usable here; use one of"):
             environment.check_core(99_999)
+
+
+def test_other_files_mistakes_are_said_in_the_same_words(tmp_path: Path) -> None:
+    e2e = write(
+        tmp_path, (CONFIGS / "e2e.toml").read_text().replace("[[workload]]", "[[workload]]\nn = 1", 1)
+    )
+    with pytest.raises(InputError, match=r"x\.toml: workload\.\w+\.n: unknown key; remove it$"):
+        load_config(e2e)
+    with pytest.raises(InputError, match=r"e2e\.toml: n_draft: is 0 but has to be 1 or more; correct it$"):
+        load_config(CONFIGS / "e2e.toml", ["n_draft=0"])
+    claims = (CONFIGS / "claims" / "article.toml").read_text()
+    with pytest.raises(InputError, match=r"x\.toml: claim\.reference-draft\.metric: missing; add it$"):
+        load_claims(write(tmp_path, claims.replace("metric =", "metrik =", 1)))
+    variant = tmp_path / "variants" / "odd" / "variant.toml"
+    variant.parent.mkdir(parents=True)
+    (variant.parent / "odd.py").touch()
+    known = (
+        (CONFIGS.parent / "variants" / "frozen" / "variant.toml").read_text().replace('"frozen"', '"odd"', 1)
+    )
+    variant.write_text(known.replace('color = "#', 'color = "'))
+    with pytest.raises(
+        InputError, match=r"color: is \"\w+\" but has to be a colour such as #1f77b4; correct"
+    ):
+        discover(tmp_path)
+    variant.write_text(known.replace("[axes]", "axes = 3\n[rest]"))
+    with pytest.raises(InputError, match=r"odd/variant\.toml: axes: is 3 but has to be a table; correct it$"):
+        discover(tmp_path)

@@ -14,9 +14,9 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from harness.cli import evidence_verbs
 from harness.cli.program import app
 from harness.errors import InputError
+from harness.studies import instructions as counting
 from harness.studies.instructions import (
     ROOT,
     Counts,
@@ -115,14 +115,34 @@ def test_figures_counted_otherwise_are_refused(tmp_path: Path, name: str) -> Non
 
 
 def run_verb(
-    monkeypatch: pytest.MonkeyPatch, path: Path, now: dict[str, Counts], *arguments: str
+    monkeypatch: pytest.MonkeyPatch,
+    path: Path,
+    now: dict[str, Counts],
+    *arguments: str,
+    based: list[str] | None = None,
 ) -> tuple[int, str]:
-    """`ladder instructions`, as if callgrind had counted `now`; (exit code, what it said)."""
-    monkeypatch.setattr(evidence_verbs, "count_all", lambda *_: ("GNU 12", now))
-    monkeypatch.setattr(evidence_verbs, "load_figures", lambda: load_figures(path))
-    monkeypatch.setattr(evidence_verbs, "save_figures", lambda key, found: save_figures(key, found, path))
+    """`ladder instructions`, as if callgrind had counted `now`, and `counts()` in the base commit.
+
+    (Exit code, what it said); `based` gets the names that were counted in the base commit.
+    """
+
+    def count_source(source: Path, folder: Path, variants: list[str]) -> tuple[str, dict[str, Counts]]:
+        if source == ROOT:
+            return "GNU 12", now
+        (based if based is not None else []).extend(variants)
+        return "GNU 12", {name: counts() for name in variants}
+
+    base = path.parent / "base"
+    for name in ("frozen", "dense_map"):
+        shutil.copytree(ROOT / "variants" / name, base / "variants" / name, dirs_exist_ok=True)
+    monkeypatch.setattr(counting, "count_all", count_source)
+    monkeypatch.setattr(counting, "files_of", lambda *_, **__: nullcontext(base))
+    monkeypatch.setattr(load_figures, "__defaults__", (path,))
+    monkeypatch.setattr(save_figures, "__defaults__", (path,))
     done = CliRunner().invoke(app, ["instructions", *now, *arguments])
-    if isinstance(done.exception, InputError):
+    if done.exception is not None and not isinstance(done.exception, SystemExit):
+        if not isinstance(done.exception, InputError):
+            raise done.exception
         return int(done.exception.exit_code), str(done.exception)
     return done.exit_code, done.output
 
@@ -145,18 +165,12 @@ def test_a_variant_without_figures_is_counted_in_the_base_commit(
     save_figures("GNU 12", {"frozen": counts()}, path)
     asked: list[str] = []
 
-    def count_source(source: Path, folder: Path, variants: list[str]) -> tuple[str, dict[str, Counts]]:
-        asked.extend(variants)
-        return "GNU 12", {name: counts() for name in variants}
-
-    monkeypatch.setattr("harness.studies.instructions.count_all", count_source)
-    monkeypatch.setattr("harness.studies.instructions.files_of", lambda *_, **__: nullcontext(ROOT))
     now = {"frozen": counts(), "dense_map": counts(draft=5000.0)}
-    assert run_verb(monkeypatch, path, now, "--check", "--base", "HEAD")[0] == 1
+    assert run_verb(monkeypatch, path, now, "--check", "--base", "HEAD", based=asked)[0] == 1
     assert asked == ["frozen", "dense_map"]
     monkeypatch.setenv("LADDER_BASE", "HEAD")
     asked.clear()
-    assert run_verb(monkeypatch, path, now, "--check")[0] == 1
+    assert run_verb(monkeypatch, path, now, "--check", based=asked)[0] == 1
     assert asked == ["dense_map"]
     assert run_verb(monkeypatch, path, {"frozen": counts(), "brand_new": counts()}, "--check")[0] == 0
     code, said = run_verb(monkeypatch, path, {"brand_new": counts()}, "--check")

@@ -10,7 +10,7 @@ import pytest
 HARNESS = Path(__file__).parents[1] / "harness"
 # What all rooms stand on, the stages of the pipeline in their order, then what uses all of it.
 LAYERS = (
-    ("commits", "errors", "locks", "manifests", "native", "variants"),
+    ("commits", "errors", "locks", "manifests", "native", "validation", "variants"),
     ("text",),
     ("caches",),
     ("measure",),

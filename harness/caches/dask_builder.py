@@ -20,6 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from harness import native
+from harness.caches.spill import caches_module
 from harness.errors import InputError
 from harness.manifests import READ_BLOCK_BYTES, Manifest, Progress, ProgressCallback, write_atomic
 
@@ -93,8 +94,6 @@ def _count_part(
     address: str, first: int, n: int, bounds: list[int], vocab_size: int, expected: int
 ) -> tuple[bytes, ...]:
     """On a worker: one part of the tokens as a sorted cache for each range of bigrams."""
-    from harness.caches.spill import caches_module
-
     data = _read(address, first, n)
     if len(data) != expected:
         raise ValueError(
@@ -106,8 +105,6 @@ def _count_part(
 
 def _merge_range(address: str, parts: list[bytes]) -> bytes:
     """On a worker: one range of bigrams, whole."""
-    from harness.caches.spill import caches_module
-
     merged: bytes = caches_module().merge_bytes(parts, address)
     return merged
 

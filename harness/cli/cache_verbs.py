@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import enum
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -104,41 +105,20 @@ def build_verb(
 ) -> None:
     """Count a token file into a static cache, in llama.cpp's or a frozen format."""
     formats = format_ or ["llama"]
-    if out is not None and len(formats) > 1:
-        raise InputError("--out", "one file for several formats", "give one --format")
-    if unknown := [name for name in formats if name not in (*SUFFIXES, SUMMARY)]:
-        raise InputError("--format", f"{unknown[0]!r} is unknown", f"use {', '.join((*SUFFIXES, SUMMARY))}")
-    counted = list(dict.fromkeys(LLAMA if name == SUMMARY else name for name in formats))
-    if scheduler is not None and engine is not Engine.DASK:
-        raise InputError("--scheduler", "belongs to Dask", "add --engine dask")
-    division = {} if part_tokens is None else {"part_tokens": part_tokens}
-    if range_size is not None:
-        division["range_bytes"] = parse_memory(range_size, "--range")
-    if division and engine is not Engine.DASK:
-        raise InputError("--part-tokens, --range", "belong to Dask", "add --engine dask")
-    if memory is not None and engine is Engine.DASK:
-        raise InputError(
-            "--memory", "is the local builder's", "bound the workers: dask worker --memory-limit"
-        )
+    _check_formats(formats, out)
+    division = _division(engine, scheduler, memory, part_tokens, range_size)
     if out is not None and "://" not in tokens:
         refuse_overwriting(out, Path(tokens))
     bound = None if memory is None else parse_memory(memory)
     if bound is not None:
         room_bytes(bound)
     where = cache_dir(cache)
+    counted = list(dict.fromkeys(LLAMA if name == SUMMARY else name for name in formats))
     with stage_display() as display:
         progress = Stages(display)
         if engine is Engine.DASK:
-            workers = jobs or usable_cores()
-            paths = build_with_dask(
-                tokens,
-                where,
-                scheduler=scheduler,
-                workers=workers,
-                formats=counted,
-                progress=progress,
-                **division,
-            )
+            division |= {"scheduler": scheduler, "workers": jobs or usable_cores()}
+            paths = build_with_dask(tokens, where, formats=counted, progress=progress, **division)
         else:
             paths = build_static_cache(Path(tokens), where, jobs, progress, counted, memory_bytes=bound).paths
     if SUMMARY in formats:
@@ -149,6 +129,35 @@ def build_verb(
         manifest = load_manifest(paths[name], KIND)
         path = paths[name] if out is None else copy_artifact(paths[name], out)
         _print({"path": str(path), "format": name, "sha256": manifest.sha256, **manifest.facts}, as_json)
+
+
+def _check_formats(formats: Sequence[str], out: Path | None) -> None:
+    if out is not None and len(formats) > 1:
+        raise InputError("--out", "one file for several formats", "give one --format")
+    if unknown := [name for name in formats if name not in (*SUFFIXES, SUMMARY)]:
+        raise InputError("--format", f"{unknown[0]!r} is unknown", f"use {', '.join((*SUFFIXES, SUMMARY))}")
+
+
+def _division(
+    engine: Engine,
+    scheduler: str | None,
+    memory: str | None,
+    part_tokens: int | None,
+    range_size: str | None,
+) -> dict[str, Any]:
+    """How Dask divides the work, in build_with_dask's names; InputError for the other engine's options."""
+    division: dict[str, Any] = {} if part_tokens is None else {"part_tokens": part_tokens}
+    if range_size is not None:
+        division["range_bytes"] = parse_memory(range_size, "--range")
+    if engine is Engine.DASK and memory is not None:
+        raise InputError(
+            "--memory", "is the local builder's", "bound the workers: dask worker --memory-limit"
+        )
+    if engine is not Engine.DASK and scheduler is not None:
+        raise InputError("--scheduler", "belongs to Dask", "add --engine dask")
+    if engine is not Engine.DASK and division:
+        raise InputError("--part-tokens, --range", "belong to Dask", "add --engine dask")
+    return division
 
 
 @app.command("import")

@@ -16,6 +16,7 @@ from rich.progress import (
 from harness.manifests import Progress as StageProgress
 from harness.measure.records import RunRecord
 from harness.measure.runner import Job
+from harness.report.metrics import metric_values
 
 stderr = Console(stderr=True, highlight=False, soft_wrap=True)
 
@@ -96,7 +97,6 @@ class RunDisplay:
 
 def run_line(record: RunRecord) -> str:
     """A record in one line."""
-    from harness.report.metrics import metric_values
 
     text = record.spec.describe()
     if record.failure is not None:

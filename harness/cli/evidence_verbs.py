@@ -1,13 +1,18 @@
-"""The verbs that judge what was measured: ablate, claims, compare, export, instructions, rounds."""
+"""The verbs that judge what was measured: ablate, claims, compare, export, instructions, rounds, audit.
+
+Each imports its own module when it is called: together they would take a tenth of every verb's start.
+"""
 
 from __future__ import annotations
 
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from harness import native
+from harness.caches.cache import check_same_tokenizer
 from harness.cli.display import json_text, note, print_json
 from harness.cli.options import (
     PLOTS,
@@ -22,17 +27,15 @@ from harness.cli.options import (
 )
 from harness.cli.run_verbs import measure, plots_of
 from harness.errors import ExitCode, InputError
-from harness.studies.instructions import (
-    FIGURES,
-    ROOT,
-    Counts,
-    count_all,
-    counts_before,
-    default_variants,
-    growths,
-    load_figures,
-    save_figures,
-)
+from harness.manifests import refuse_overwriting, write_atomic
+from harness.measure.config import load_experiment
+from harness.measure.launch import demand
+from harness.report.stats import load_results, write_csv_files
+from harness.report.stats_table import as_text
+from harness.variants import find
+
+if TYPE_CHECKING:
+    from harness.studies.instructions import Counts
 
 ResultsArguments = Annotated[
     list[Path], typer.Argument(metavar="RESULTS...", help="results/<machine>/<experiment>, one or more.")
@@ -59,11 +62,7 @@ def ablate(
     json_: JsonOption = False,
 ) -> None:
     """Measure one variant against what it changes: ratios, their spread, a chart and a sentence."""
-    from harness.measure.config import load_experiment
     from harness.report.ablate import as_table, counterpart, experiment_for, ratios, sentence, write_chart
-    from harness.report.stats import load_results, write_csv_files
-    from harness.report.stats_table import as_text
-    from harness.variants import find
 
     chosen = find(variant)
     names = (chosen.name, counterpart(chosen))
@@ -100,7 +99,6 @@ def claims(
     json_: JsonOption = False,
 ) -> None:
     """Judge every claim of the article by the records of one or more runs."""
-    from harness.manifests import refuse_overwriting, write_atomic
     from harness.report.claims import (
         as_markdown,
         as_short_table,
@@ -111,8 +109,6 @@ def claims(
         tally,
     )
     from harness.report.compare import flag_notes
-    from harness.report.stats import load_results
-    from harness.report.stats_table import as_text
 
     chosen = "json" if json_ else format_
     if chosen not in ("table", "json", "markdown"):
@@ -155,7 +151,6 @@ def compare(
 ) -> None:
     """Compare two runs cell by cell: the ratio of the medians, and whether the ranges overlap."""
     from harness.report.compare import as_table, compare, opened
-    from harness.report.stats_table import as_text
 
     with opened(run_a) as a, opened(run_b) as b:
         found = compare(a, b, force=force)
@@ -183,10 +178,8 @@ def export(
     ] = None,
 ) -> None:
     """Hand the records to other tools: `python -m pyperf stats`, `hist` and `compare_to --table`."""
-    from harness.manifests import refuse_overwriting, write_atomic
     from harness.report.export import pyperf_suite, to_json
     from harness.report.metrics import COSTS
-    from harness.report.stats import load_results
 
     if not pyperf:
         raise InputError("export", "no format is named", "give --pyperf")
@@ -223,19 +216,22 @@ def instructions(
     json_: JsonOption = False,
 ) -> None:
     """Count instructions per drafted token under callgrind: the check that noise cannot touch."""
-    variants = variant or default_variants()
+    from harness.studies import instructions as counting
+
+    variants = variant or counting.default_variants()
     # Read before --record writes over them: counts compared with themselves have never grown.
-    committed = load_figures() if record or check else {}
-    key, counts = count_all(_source(), build_folder, variants)
+    committed = counting.load_figures() if record or check else {}
+    key, counts = counting.count_all(_source(counting.ROOT), build_folder, variants)
     if json_:
         print_json({"key": key, "counts": {name: asdict(found) for name, found in counts.items()}})
     else:
         _print_counts(key, counts)
     if record:
-        save_figures(key, counts)
-        note(f"{FIGURES}: figures of {key}")
+        counting.save_figures(key, counts)
+        note(f"{counting.FIGURES}: figures of {key}")
     if check or base:
-        grown = growths(counts_before(committed.get(key, {}), variants, base, note), counts)
+        before = counting.counts_before(committed.get(key, {}), variants, base, note)
+        grown = counting.growths(before, counts)
         for one in grown:
             note(str(one))
         raise typer.Exit(int(ExitCode.RUN_FAILED if grown else ExitCode.OK))
@@ -247,10 +243,10 @@ def _print_counts(key: str, counts: dict[str, Counts]) -> None:
         print(f"{name:20} {found.draft:10.1f} {found.update:10.1f} {found.end_chunk:10.1f}")
 
 
-def _source() -> Path:
-    if not (ROOT / "CMakeLists.txt").is_file():
-        raise InputError(ROOT, "is not a checkout", "run `ladder instructions` from an editable installation")
-    return ROOT
+def _source(root: Path) -> Path:
+    if not (root / "CMakeLists.txt").is_file():
+        raise InputError(root, "is not a checkout", "run `ladder instructions` from an editable installation")
+    return root
 
 
 def rounds(
@@ -263,18 +259,16 @@ def rounds(
     json_: JsonOption = False,
 ) -> None:
     """Disassemble the search of sorted lists: one loop, no branch on what it reads, its rounds."""
-    from harness.measure.launch import demand
-    from harness.studies.rounds import as_dict, compilers, examine, write
-    from harness.variants import find
+    from harness.studies import rounds as machine_code
 
     flags = str(demand(find("sorted_vectors"), "info", {})["build"]["cxx_flags"])
-    found = [examine(compiler, flags) for compiler in compilers()]
+    found = [machine_code.examine(compiler, flags) for compiler in machine_code.compilers()]
     if not found:
         raise InputError("compiler", "there is none", "install g++ or clang++")
     if record is not None:
-        note(str(write(record, found)))
+        note(str(machine_code.write(record, found)))
     if json_:
-        print_json(as_dict(found))
+        print_json(machine_code.as_dict(found))
         return
     for one in found:
         print(
@@ -295,8 +289,6 @@ def audit(
     json_: JsonOption = False,
 ) -> None:
     """Explain every difference of two variants' drafts by ties; exit code 3 if one cannot be."""
-    from harness import native
-    from harness.caches.cache import check_same_tokenizer
     from harness.studies import audit as auditor
 
     if static is not None:

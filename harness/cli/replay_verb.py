@@ -16,6 +16,7 @@ from harness.manifests import refuse_overwriting
 from harness.measure import environment
 from harness.measure.launch import convert_apart, demand
 from harness.measure.runner import axis_values, check_axes
+from harness.report.metrics import metric_values
 from harness.variants import Variant, find
 
 
@@ -46,39 +47,50 @@ def replay(
     json_: JsonOption = False,
 ) -> None:
     """Replay a token file with one variant in one fresh process: the primitive under everything."""
-    if timing not in ("section", "chunk", "histogram"):
-        raise InputError("--timing", f"{timing!r} is unknown", "use section, chunk or histogram")
-    if timeout_s is not None and not 0 < timeout_s < float("inf"):
-        raise InputError("--timeout-s", f"{timeout_s:g} s is no time to wait", "give seconds above 0")
+    _check_options(timing, timeout_s, cpu)
     if dump is not None:
         refuse_overwriting(dump, tokens, static)
-    environment.check_core(cpu, "--cpu")
     chosen = find(variant)
-    options = _axis_options(chosen, axis or [])
+    request = {
+        "tokens": str(tokens),
+        "n_ctx": n_ctx,
+        "n_draft": n_draft,
+        "timing": timing,
+        "options": _axis_options(chosen, axis or []),
+        "cpu": cpu,
+        "dump": None if dump is None else str(dump),
+    }
     if static is not None:
         check_same_tokenizer(static, tokens)
-    with tempfile.TemporaryDirectory(prefix="ladder-") as folder:
-        static_path, convert_ns = _own_format(chosen, static, Path(folder))
-        request = {
-            "tokens": str(tokens),
-            "static": None if static_path is None else str(static_path),
-            "n_ctx": n_ctx,
-            "n_draft": n_draft,
-            "timing": timing,
-            "options": options,
-            "cpu": cpu,
-            "dump": None if dump is None else str(dump),
-        }
-        for path in (tokens, static_path):
-            if path is not None:
-                _warm(path)
-        measured = demand(chosen, "replay", request, timeout_s=timeout_s)
-    measured["convert_ns"] = convert_ns
+    measured = _run(chosen, tokens, static, request, timeout_s)
     _explain_absence(measured, tokens)
     if json_:
         print_json(measured)
     else:
         _print_measured(measured)
+
+
+def _check_options(timing: str, timeout_s: float | None, cpu: int | None) -> None:
+    if timing not in ("section", "chunk", "histogram"):
+        raise InputError("--timing", f"{timing!r} is unknown", "use section, chunk or histogram")
+    if timeout_s is not None and not 0 < timeout_s < float("inf"):
+        raise InputError("--timeout-s", f"{timeout_s:g} s is no time to wait", "give seconds above 0")
+    environment.check_core(cpu, "--cpu")
+
+
+def _run(
+    variant: Variant, tokens: Path, static: Path | None, request: dict[str, Any], timeout_s: float | None
+) -> dict[str, Any]:
+    """What the worker measured, with its files in memory and the static cache in a format it reads."""
+    with tempfile.TemporaryDirectory(prefix="ladder-") as folder:
+        static_path, convert_ns = _own_format(variant, static, Path(folder))
+        for path in (tokens, static_path):
+            if path is not None:
+                _warm(path)
+        request = {**request, "static": None if static_path is None else str(static_path)}
+        measured = demand(variant, "replay", request, timeout_s=timeout_s)
+    measured["convert_ns"] = convert_ns
+    return measured
 
 
 def _axis_options(variant: Variant, axes: list[str]) -> dict[str, str]:
@@ -115,7 +127,6 @@ def _warm(path: Path) -> None:
 
 def _explain_absence(measured: dict[str, Any], tokens: Path) -> None:
     """Add the latency, or the reason for its absence."""
-    from harness.report.metrics import metric_values
 
     values = {metric.name: value for metric, value in metric_values(measured, measured["timing"])}
     latency = values.get("draft_latency_us", values.get("draft_latency_chunk_us"))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -27,7 +28,11 @@ from harness.errors import ExitCode
 from harness.manifests import cache_dir
 from harness.measure import environment
 from harness.measure.config import Experiment, load_experiment
+from harness.measure.prepare import Preparation
+from harness.measure.records import load_record
 from harness.measure.runner import Job, check_axes, plan, run_experiment
+from harness.report.stats import failures, load_results, write_csv_files
+from harness.report.stats_table import as_text, tables
 from harness.variants import find
 
 
@@ -76,7 +81,6 @@ def measure(
     json_: bool = False,
 ) -> tuple[ExitCode, Path]:
     """Prepare and run an experiment with its progress on stderr; the exit code and the results folder."""
-    from harness.measure.prepare import Preparation
 
     variants = [find(name) for name in experiment.variants]
     check_axes(experiment.axes, variants)
@@ -111,7 +115,6 @@ def measure(
 
 
 def _print_plan(jobs: list[Job], folder: Path, force: bool, json_: bool) -> None:
-    from harness.measure.records import load_record
 
     rows = []
     for job in jobs:
@@ -153,10 +156,6 @@ def _results_folder(target: Path, results: Path, machine: str | None) -> Path:
 
 
 def _stats(folder: Path, json_: bool) -> None:
-    from dataclasses import asdict
-
-    from harness.report.stats import failures, load_results, write_csv_files
-    from harness.report.stats_table import as_text, tables
 
     results = load_results(folder)
     _, summary = write_csv_files(results)
@@ -184,8 +183,7 @@ def charts(
 
 
 def _charts(folder: Path, plots: Path) -> None:
-    from harness.report.charts import write_charts
-    from harness.report.stats import load_results
+    from harness.report.charts import write_charts  # brings matplotlib
 
     for path in write_charts(load_results(folder), plots_of(folder, plots)):
         print(path)

@@ -12,16 +12,17 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from harness.e2e.cost import BATCHES
 from harness.e2e.workloads import Workload, fill_in_text
 from harness.errors import InputError
 from harness.manifests import canonical_json, write_atomic
 from harness.measure import environment
-from harness.measure.config import corpus_source, parse_override
+from harness.measure.config import parse_override
 from harness.measure.records import load_json
 from harness.text.sources import CorpusSource
+from harness.validation import first_problem
 
 SCHEMA = 1
 INDEX_NAME = "e2e.json"
@@ -58,11 +59,6 @@ class E2eConfig(_Frozen):
     advise_n_drafts: tuple[int, ...] = Field(default=(1, 2, 3, 4, 6, 8, 12, 16), min_length=1)
     cpu: int | None = Field(default=None, ge=0)
     seed: int = 1
-
-    @field_validator("corpus", mode="before")
-    @classmethod
-    def _corpus(cls, table: Any) -> Any:
-        return corpus_source(table) if isinstance(table, dict) else table
 
     @model_validator(mode="after")
     def _whole(self) -> E2eConfig:
@@ -102,9 +98,8 @@ def load_config(path: Path, overrides: Sequence[str] = ()) -> E2eConfig:
     try:
         return E2eConfig.model_validate(content)
     except ValidationError as error:
-        first = error.errors()[0]
-        key = ".".join(str(part) for part in first["loc"]) or "experiment"
-        raise InputError(f"{path}: {key}", first["msg"], "correct it") from error
+        found = first_problem(error, content, E2eConfig.model_fields)
+        raise InputError(found.at(path), found.problem, found.remedy) from error
 
 
 def model_path(name: str, text_dir: Path | None = None) -> Path:
@@ -157,12 +152,12 @@ def key_of(kind: str, spec: dict[str, Any]) -> str:
 
 def read_record(path: Path) -> E2eRecord:
     """One record; InputError names the file and a remedy."""
+    content = load_json(path)
     try:
-        return E2eRecord.model_validate(load_json(path))
+        return E2eRecord.model_validate(content)
     except ValidationError as error:
-        first = error.errors()[0]
-        where = ".".join(str(part) for part in first["loc"])
-        raise InputError(f"{path}: {where or 'record'}", first["msg"], "remove it and run again") from error
+        found = first_problem(error, content)
+        raise InputError(found.at(path), found.problem, "remove it and run again") from error
 
 
 class Store:

@@ -30,7 +30,7 @@ PREFILL, PROMPT_UPDATE, DRAFT, UPDATE, VERIFY, SAMPLE, MERGE, OTHER = range(len(
 
 
 class LanguageModel(Protocol):
-    """What generation needs of a model; harness.model.Model has it."""
+    """What generation needs of a model; harness.llama.model.Model has it."""
 
     n_ctx: int
     n_batch: int

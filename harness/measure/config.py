@@ -13,6 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError,
 
 from harness.errors import InputError
 from harness.text.sources import CorpusSource
+from harness.validation import first_problem
 
 TEXT_VARIABLE = "LADDER_TEXT"
 _VARIABLE = re.compile(r"\$\{(\w+)\}")
@@ -110,7 +111,9 @@ def load_experiment(path: Path, overrides: Sequence[str] = ()) -> tuple[Experime
     try:
         return Experiment.model_validate(content), applied
     except ValidationError as error:
-        raise InputError(*_first_problem(path, error, applied)) from error
+        found = first_problem(error, content, Experiment.model_fields)
+        where = f"--set {found.key}" if found.key in applied else found.at(path)
+        raise InputError(where, found.problem, found.remedy) from error
 
 
 def parse_override(text: str) -> tuple[str, Any]:
@@ -130,9 +133,8 @@ def corpus_source(table: dict[str, Any]) -> CorpusSource:
     try:
         return TypeAdapter[CorpusSource](CorpusSource).validate_python(table)
     except ValidationError as error:
-        first = error.errors()[0]
-        key = ".".join(str(part) for part in first["loc"][1:]) or "source"
-        raise InputError(f"corpus.{key}", first["msg"][0].lower() + first["msg"][1:], "correct it") from error
+        found = first_problem(error, table)
+        raise InputError(f"corpus.{found.key}", found.problem, found.remedy) from error
 
 
 def fill_in(source: CorpusSource, text_dir: Path | None = None) -> CorpusSource:
@@ -167,20 +169,3 @@ def _put(content: dict[str, Any], key: str, value: Any) -> None:
             raise InputError(f"--set {key}", f"{table} is not a table", "name a key of the config")
         content = inner
     content[last] = value
-
-
-def _first_problem(path: Path, error: ValidationError, overrides: dict[str, Any]) -> tuple[str, str, str]:
-    """(where, problem, remedy) of a validation error's first finding."""
-    first = error.errors()[0]
-    # The name of a union's member stands in the location too; it is not a key of the file.
-    parts = [part for part in first["loc"] if isinstance(part, str)]
-    if parts[:1] == ["corpus"] and len(parts) > 2:
-        del parts[1]
-    key = ".".join(parts)
-    where = f"--set {key}" if key in overrides else f"{path}: {key}"
-    if first["type"] == "extra_forbidden":
-        known = ", ".join(sorted(Experiment.model_fields))
-        return where, "unknown key", "remove it" + (f" or use one of: {known}" if len(parts) == 1 else "")
-    if first["type"] == "missing":
-        return where, "missing", "add it"
-    return where, first["msg"][0].lower() + first["msg"][1:], "correct it"

@@ -13,13 +13,13 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 
 from harness.errors import DraftsDifferError, InputError
 from harness.manifests import canonical_json, write_atomic
+from harness.validation import first_problem
 
 SCHEMA = 1
-# An absolute path's folders: a slash that no word, dot or slash precedes, and all up to the last slash.
 # Settings that one experiment may measure at several values, besides the variants' own axes.
 SETTINGS = ("n_ctx", "n_draft", "page_cache")
+# An absolute path's folders: a slash that no word, dot or slash precedes, and all up to the last slash.
 _FOLDERS = re.compile(r"(?<![\w./])/(?:[^\s/:;,'\"]+/)+")
-
 
 EXPERIMENT_SCHEMA = 1  # of experiment.json
 # Settings that a line about a run names only where they are others.
@@ -177,9 +177,8 @@ def load_record(path: Path) -> RunRecord:
     try:
         record = RunRecord.model_validate(content)
     except ValidationError as error:
-        first = error.errors()[0]
-        where = ".".join(str(part) for part in first["loc"])
-        raise InputError(f"{path}: {where or 'record'}", first["msg"], "remove it and run again") from error
+        found = first_problem(error, content)
+        raise InputError(found.at(path), found.problem, "remove it and run again") from error
     if path.stem != record.key:
         raise InputError(path, f"holds the record of key {record.key}", "give it back its name")
     return record

@@ -278,10 +278,10 @@ def _run_or_skip(
 def measure(job: Job, experiment: Experiment, lock: int) -> RunRecord:
     """One worker process, one record."""
     surroundings: dict[str, Any] = environment.per_run()
-    cold = job.spec.page_cache
-    state = environment.set_page_cache(job.static.path, cold) if job.static else None
+    wanted = job.spec.page_cache
+    reached = environment.set_page_cache(job.static.path, wanted) if job.static else None
     environment.set_page_cache(job.tokens, "warm")  # reading the tokens is not measured
-    surroundings["page_cache_reached"] = state
+    surroundings["page_cache_reached"] = reached
     surroundings["warmup_rounds_total"] = experiment.warmup
     surroundings["convert_ns"] = job.static.convert_ns if job.static else None
     started = environment.utc_now()

@@ -21,6 +21,8 @@ from harness.measure.records import load_json, refuse_differing_drafts
 from harness.report.compare import flag_notes, unlikeness
 from harness.report.stats import Results, SummaryRow, run_rows, summarize
 from harness.report.stats_table import TextTable
+from harness.report.stats_table import as_markdown as table_markdown
+from harness.validation import first_problem
 
 Verdict = Literal["reproduced", "direction only", "not reproduced", "not measured"]
 # From best to worst.
@@ -181,14 +183,8 @@ def load_claims(path: Path) -> ClaimsFile:
     try:
         loaded = ClaimsFile.model_validate(content)
     except ValidationError as error:
-        first = error.errors()[0]
-        parts = [str(part) for part in first["loc"]]
-        if len(parts) > 1 and parts[1].isdigit():
-            one = content["claim"][int(parts[1])]
-            parts[1] = str(one.get("id", parts[1])) if isinstance(one, dict) else parts[1]
-        # What our own validators say comes with pydantic's words before it.
-        problem = first["msg"].removeprefix("Value error, ")
-        raise InputError(f"{path}: {'.'.join(parts)}", problem, "correct it") from error
+        found = first_problem(error, content, ClaimsFile.model_fields)
+        raise InputError(found.at(path), found.problem, found.remedy) from error
     ids = [claim.id for claim in loaded.claim]
     for name in ids:
         if ids.count(name) > 1:
@@ -516,8 +512,6 @@ def remarks(judged: Sequence[Judged]) -> list[tuple[str, str]]:
 
 def as_markdown(claims: ClaimsFile, judged: Sequence[Judged], folders: Sequence[Results]) -> str:
     """The whole report."""
-    from harness.report.stats_table import as_markdown as table_markdown
-
     names = ", ".join(f"`{results.folder.parent.name}/{results.folder.name}`" for results in folders)
     lines = [
         "# Claims",

@@ -23,6 +23,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
+from harness import native, variants
 from harness.errors import InputError, LadderError
 
 NULL_TOKEN = -1
@@ -310,11 +311,6 @@ def first_differences(
 
 def load_module(name: str) -> Any:
     """The module of a built variant, by name; InputError lists the names there are."""
-    from harness import (
-        native,  # only the command line needs the folders
-        variants,  # only the command line needs the folders
-    )
-
     return native.load_module(variants.find(name).module, f"harness.variants.{name}")
 
 

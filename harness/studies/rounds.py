@@ -17,6 +17,7 @@ from typing import Any
 
 from harness.errors import InputError
 from harness.manifests import write_atomic
+from harness.report.claims import ROUNDS_FILE
 
 SOURCES = Path(__file__).parents[2] / "variants"
 COMPILERS = ("g++", "clang++", *(f"clang++-{version}" for version in range(20, 13, -1)))
@@ -201,8 +202,6 @@ def as_dict(found: list[Rounds]) -> dict[str, Any]:
 
 def write(folder: Path, found: list[Rounds]) -> Path:
     """Put the finding beside a run's records, for `ladder claims`."""
-    from harness.report.claims import ROUNDS_FILE
-
     path = folder / ROUNDS_FILE
     write_atomic(path, (json.dumps(as_dict(found), allow_nan=False, indent=1) + "\n").encode())
     return path
