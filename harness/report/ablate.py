@@ -120,10 +120,12 @@ def sentence(found: Sequence[Ratio], variant: dict[str, Any], names: tuple[str, 
 
 def _effect(own: Sequence[Ratio]) -> str:
     low, high = min(one.ratio for one in own), max(one.ratio for one in own)
+    if f"{low:.2f}" == f"{high:.2f}" == "1.00":
+        return "within 1 % of it"
     if low >= 1:
-        size = f"{low:.2f} to {high:.2f} times better"
+        size = f"{_span(low, high)} times better"
     elif high <= 1:
-        size = f"{1 / high:.2f} to {1 / low:.2f} times worse"
+        size = f"{_span(1 / high, 1 / low)} times worse"
     else:
         size = f"from {1 / low:.2f} times worse to {high:.2f} times better"
     apart = [f"{one.size_mb:g}" for one in own if not one.overlap]
@@ -135,6 +137,11 @@ def _effect(own: Sequence[Ratio]) -> str:
         ranges = "ranges overlap at every size"
     runs = "" if own[0].low != own[0].high else ", one run each"
     return f"{size} ({ranges}{runs})"
+
+
+def _span(low: float, high: float) -> str:
+    ends = f"{low:.2f}", f"{high:.2f}"
+    return ends[0] if ends[0] == ends[1] else " to ".join(ends)
 
 
 def as_table(found: Sequence[Ratio], names: tuple[str, str]) -> TextTable:
