@@ -252,7 +252,7 @@ def test_a_claim_that_cannot_be_judged_is_named(tmp_path: Path, lines: str, word
 def test_what_is_no_claim_is_named(tmp_path: Path) -> None:
     path = tmp_path / "claims.toml"
     path.write_text('source = "s"\nmachine = "m"\nclaim = [1]\n')
-    with pytest.raises(InputError, match=r"claims\.toml: claim\.0: "):
+    with pytest.raises(InputError, match=r"claims\.toml: claim: is 1 but has to be a table; "):
         load_claims(path)
 
 
