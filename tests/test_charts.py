@@ -181,7 +181,7 @@ def test_0_mb_has_its_own_place() -> None:
     place = horizontal_places([0, 25, 50, 541])
     assert place(0) < -0.1 < place(25) == 0 < place(50) < place(541) == 1
     assert horizontal_places([0])(0) < 0
-    assert horizontal_places([25])(25) == 0
+    assert horizontal_places([25])(25) == 0.5
 
 
 @pytest.mark.parametrize(

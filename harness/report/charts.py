@@ -253,10 +253,13 @@ def _runs_text(series: Sequence[Series]) -> str:
 
 
 def horizontal_places(sizes: Sequence[float]) -> Callable[[float], float]:
-    """Corpus size -> place on the axis: 0 to 1 for the logarithm of the sizes, 0 MB apart on the left."""
+    """Corpus size -> place on the axis: 0 to 1 for the logarithm of the sizes, 0 MB apart on the left.
+
+    One size alone stands in the middle.
+    """
     positive = sorted({math.log10(size) for size in sizes if size > 0}) or [0.0]
-    span = positive[-1] - positive[0] or 1.0
-    return lambda size: -0.22 if size <= 0 else (math.log10(size) - positive[0]) / span
+    first, span = positive[0], positive[-1] - positive[0]
+    return lambda size: -0.22 if size <= 0 else (math.log10(size) - first) / span if span else 0.5
 
 
 def comparable_sizes(results: Results, sizes: set[float]) -> list[list[float]]:
