@@ -251,7 +251,7 @@ def test_a_frozen_cache_is_checked_but_cannot_be_exported(tmp_path: Path, kind: 
     frozen = build_static_cache(tokens, tmp_path, formats=[kind]).paths[kind]
     info = verify_cache(frozen, tokens=tokens)
     assert (info.format, info.n_bigrams, info.token_limit, info.content) == (kind, 98, 100, None)
-    with pytest.raises(InputError, match=r"is frozen and keeps no list .*; give the \.bin"):
+    with pytest.raises(InputError, match=rf"is in the {kind} format, .*; give the \.bin"):
         export_cache(frozen, tmp_path / "out.bin")
     with pytest.raises(InputError, match="keeps no list"):
         verify_cache(frozen, same_as=frozen)
@@ -346,6 +346,22 @@ def test_a_bound_is_judged_before_the_work_even_if_there_is_none(tmp_path: Path)
     assert CliRunner().invoke(app, call, catch_exceptions=False).exit_code == 0
     with pytest.raises(InputError, match=r"--memory: 10 bytes are too few"):
         CliRunner().invoke(app, [*call, "--memory", "10"], catch_exceptions=False)
+
+
+def test_a_summary_file_is_not_passed_on_as_llama_cpps(tmp_path: Path) -> None:
+    tokens = tmp_path / "t.tok"
+    write_tokens(tokens, range(100))
+    built = build_static_cache(tokens, tmp_path / "cache", formats=["llama"])
+    summary, target = tmp_path / "t.summary", tmp_path / "out.bin"
+    native.variant("summary_index").convert_static(str(built.paths["llama"]), str(summary))
+    refusal = r"t\.summary: is in the summary format, .*; give the \.bin"
+    with pytest.raises(InputError, match=refusal):
+        export_cache(summary, target)
+    with pytest.raises(InputError, match=refusal):
+        import_cache(summary, tmp_path / "other", A)
+    with pytest.raises(InputError, match=refusal):
+        merge_caches([built.paths["llama"], summary], target)
+    assert not target.exists()
 
 
 def test_the_verb_makes_summary_files_that_know_their_tokenizer(tmp_path: Path) -> None:

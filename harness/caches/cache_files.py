@@ -211,10 +211,9 @@ def _as_native(stage: str, progress: ProgressCallback | None) -> Callable[[str, 
 def _listed(path: Path, progress: ProgressCallback | None, wanted: Vocabulary | None) -> CacheInfo:
     """A checked cache that can be written in llama.cpp's format."""
     info = inspect_cache(path, progress)
-    if info.format in FROZEN_FORMATS:
-        raise InputError(
-            path, "is frozen and keeps no list of its n-grams", "give the .bin it was frozen from"
-        )
+    if info.format in (*FROZEN_FORMATS, SUMMARY):
+        problem = f"is in the {info.format} format, and llama.cpp's has to be written"
+        raise InputError(path, problem, "give the .bin that it was made from")
     if wanted is not None:
         check_vocabulary(info, wanted)
     return info
@@ -432,9 +431,10 @@ def verify_cache(
     if same_as is not None:
         other = inspect_cache(same_as, progress)
         if None in (info.content, other.content):
-            raise InputError(
-                path, "cannot be compared: a frozen file keeps no list", "compare the .bin files"
-            )
+            listless = path if info.content is None else same_as
+            kept = (info if info.content is None else other).format
+            problem = f"cannot be compared: the {kept} format keeps no list of its n-grams"
+            raise InputError(listless, problem, "compare the .bin files")
         if info.content != other.content:
             figures = f"{info.n_bigrams} n-grams, {info.n_pairs} pairs, {info.total_count} counts"
             theirs = f"{other.n_bigrams}, {other.n_pairs}, {other.total_count}"
