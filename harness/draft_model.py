@@ -258,9 +258,7 @@ def common_prefix(known: TokenArray, ids: TokenArray) -> int:
 
 def _make_drafter(variant: str | None, thresholds: Thresholds | None) -> Any:
     if thresholds is None:
-        found = find(variant or DEFAULT_VARIANT)
-        module = native.load_module(found.module, f"harness.variants.{found.name}")
-        return module.Drafter()
+        return find(variant or DEFAULT_VARIANT).load().Drafter()
     if variant is not None:
         raise InputError(
             "thresholds", f"{variant} drafts by the fixed rule", "leave out `variant` or `thresholds`"

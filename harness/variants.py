@@ -6,13 +6,13 @@ import tomllib
 from functools import cached_property
 from importlib.machinery import EXTENSION_SUFFIXES
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from harness.errors import InputError
 from harness.manifests import sha256_file
-from harness.native import native_root
+from harness.native import load_module, native_root
 from harness.validation import first_problem
 
 
@@ -38,6 +38,10 @@ class Variant(BaseModel):
     def module_sha256(self) -> str:
         """Digest of the module file: another build is another measurement."""
         return sha256_file(self.module)
+
+    def load(self) -> Any:
+        """Its module, in this process (what is measured runs in a process of its own)."""
+        return load_module(self.module, f"harness.variants.{self.name}")
 
 
 def discover(root: Path | None = None) -> list[Variant]:

@@ -25,6 +25,7 @@ from harness.manifests import (
 )
 from harness.text.tokens import load_token_file, usable_cores
 
+LLAMA = "llama"  # the format of llama.cpp's own files
 KIND = "static"
 COUNTING_RULE = 1  # raised when the same tokens would give other counts or another layout
 SUFFIXES = {"llama": ".bin", "frozen": ".frozen", "paired": ".paired.frozen"}
@@ -200,18 +201,30 @@ def _as_native_progress(
 
 
 def _describe(tokens: _Tokens, static_format: str, path: Path, facts: dict[str, Any]) -> None:
-    """Writes the manifest: last, because it says that the file is whole."""
-    inputs = {"tokens": tokens.sha256}
-    if tokens.tokenizer_sha256 is not None:
-        inputs["tokenizer"] = tokens.tokenizer_sha256
+    vocabulary = tokens.tokenizer, tokens.tokenizer_sha256, tokens.vocab_size
+    describe_cache(path, static_format, vocabulary, {"tokens": tokens.sha256}, facts)
+
+
+def describe_cache(
+    path: Path,
+    static_format: str,
+    vocabulary: tuple[str | None, str | None, int],
+    inputs: dict[str, str],
+    facts: dict[str, Any],
+) -> None:
+    """Write a static cache's manifest: last, because it says that the file is whole.
+
+    `vocabulary`: the tokenizer's name and digest, null where not known, and its size, 0 where not known.
+    """
+    tokenizer, tokenizer_sha256, vocab_size = vocabulary
     manifest = Manifest(
         kind=KIND,
-        inputs=inputs,
+        inputs=inputs if tokenizer_sha256 is None else inputs | {"tokenizer": tokenizer_sha256},
         parameters={
             "format": static_format,
             "counting_rule": COUNTING_RULE,
-            "vocab_size": tokens.vocab_size,
-            "tokenizer": tokens.tokenizer,
+            "vocab_size": vocab_size,
+            "tokenizer": tokenizer,
         },
         versions=base_versions(),
         sha256=sha256_file(path),

@@ -16,11 +16,11 @@ from typing import Any
 
 from harness import native
 from harness.caches.cache import (
-    COUNTING_RULE,
     KIND,
     SUFFIXES,
     build_static_cache,
     cache_key,
+    describe_cache,
     freeze_cache,
     static_format_of,
 )
@@ -34,23 +34,20 @@ from harness.caches.spill import (
 )
 from harness.errors import InputError
 from harness.manifests import (
-    Manifest,
     Progress,
     ProgressCallback,
-    base_versions,
     content_key,
     load_manifest,
     manifest_path,
     refuse_overwriting,
     sha256_file,
     write_atomic,
-    write_manifest,
 )
 from harness.text.tokenizers import load_tokenizer
 from harness.text.tokens import load_token_file, open_tokens
 
 DEFAULT_MEMORY = "1GB"
-LLAMA, SUMMARY = "llama", "summary"
+SUMMARY = "summary"
 FROZEN_FORMATS = ("frozen", "paired")  # by content; neither keeps a list of its n-grams
 
 
@@ -191,8 +188,7 @@ def inspect_cache(
 
 def _own_facts(path: Path, kind: str) -> dict[str, Any]:
     """Figures of a file in a variant's own format, once the drafter that reads it has checked every byte."""
-    reader = reader_of(kind)
-    drafter = native.load_module(reader.module, f"harness.variants.{reader.name}").Drafter()
+    drafter = reader_of(kind).load().Drafter()
     drafter.load(str(path))
     drafter.verify_static()
     return {**drafter.static_figures(), "token_limit": drafter.token_limit()}
@@ -344,22 +340,8 @@ def _common_vocabulary(infos: Sequence[CacheInfo]) -> Vocabulary | None:
 def _describe(
     path: Path, name: str, vocabulary: Vocabulary, inputs: dict[str, str], facts: dict[str, Any]
 ) -> None:
-    digest = {} if vocabulary.sha256 is None else {"tokenizer": vocabulary.sha256}
-    manifest = Manifest(
-        kind=KIND,
-        inputs=inputs | digest,
-        parameters={
-            "format": name,
-            "counting_rule": COUNTING_RULE,
-            "vocab_size": vocabulary.size,
-            "tokenizer": vocabulary.name,
-        },
-        versions=base_versions(),
-        sha256=sha256_file(path),
-        bytes=path.stat().st_size,
-        facts=facts,
-    )
-    write_manifest(path, manifest)
+    known = vocabulary.name, vocabulary.sha256, vocabulary.size
+    describe_cache(path, name, known, inputs, facts)
 
 
 def build_with_dask(

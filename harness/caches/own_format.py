@@ -46,7 +46,7 @@ def reader_of(static_format: str) -> Variant:
 
 def convert_here(variant: Variant, source: Path, target: Path) -> int:
     """Convert in this process. InputError names file and byte offset of what is wrong with the source."""
-    module = native.load_module(variant.module, f"harness.variants.{variant.name}")
+    module = variant.load()
     begin = time.perf_counter_ns()
     try:
         module.convert_static(str(source), str(target))

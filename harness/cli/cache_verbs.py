@@ -10,10 +10,9 @@ from typing import Annotated, Any
 
 import typer
 
-from harness.caches.cache import KIND, SUFFIXES, build_static_cache
+from harness.caches.cache import KIND, LLAMA, SUFFIXES, build_static_cache
 from harness.caches.cache_files import (
     DEFAULT_MEMORY,
-    LLAMA,
     SUMMARY,
     build_with_dask,
     export_cache,
@@ -26,7 +25,7 @@ from harness.caches.cache_files import (
 from harness.caches.own_format import own_format, reader_of
 from harness.caches.spill import parse_memory, room_bytes
 from harness.cli.default_verb import BuildByDefault
-from harness.cli.display import Stages, note, stage_display
+from harness.cli.display import note, stages
 from harness.cli.options import RESULTS, CacheOption, JsonOption
 from harness.errors import InputError
 from harness.manifests import cache_dir, copy_artifact, load_manifest, refuse_overwriting
@@ -114,8 +113,7 @@ def build_verb(
         room_bytes(bound)
     where = cache_dir(cache)
     counted = list(dict.fromkeys(LLAMA if name == SUMMARY else name for name in formats))
-    with stage_display() as display:
-        progress = Stages(display)
+    with stages() as progress:
         if engine is Engine.DASK:
             division |= {"scheduler": scheduler, "workers": jobs or usable_cores()}
             paths = build_with_dask(tokens, where, formats=counted, progress=progress, **division)
@@ -177,8 +175,7 @@ def import_verb(
     formats = ["llama", *(format_ or [])]
     if unknown := [name for name in formats if name not in SUFFIXES]:
         raise InputError("--format", f"{unknown[0]!r} is unknown", f"use {', '.join(SUFFIXES)}")
-    with stage_display() as display:
-        progress = Stages(display)
+    with stages() as progress:
         paths = import_cache(
             source,
             cache_dir(cache),
@@ -204,8 +201,7 @@ def export_verb(
 ) -> None:
     """Write a cache for llama.cpp's lookup tools, checked against the model it is for."""
     wanted = None if tokenizer is None else vocabulary_named(tokenizer)
-    with stage_display() as display:
-        progress = Stages(display)
+    with stages() as progress:
         info = export_cache(
             source, target, wanted, sort=sort, memory_bytes=parse_memory(memory), progress=progress
         )
@@ -222,8 +218,7 @@ def merge_verb(
     as_json: JsonOption = False,
 ) -> None:
     """Add the counts of several caches, as llama-lookup-merge does, in bounded memory."""
-    with stage_display() as display:
-        progress = Stages(display)
+    with stages() as progress:
         facts = merge_caches(sources, out, memory_bytes=parse_memory(memory), progress=progress)
     _print({"path": str(out), **facts}, as_json)
 
@@ -231,8 +226,7 @@ def merge_verb(
 @app.command("info")
 def info_verb(source: Source, as_json: JsonOption = False) -> None:
     """Say what a static cache holds. `content` is the same for the same n-grams and counts in any order."""
-    with stage_display() as display:
-        progress = Stages(display)
+    with stages() as progress:
         info = inspect_cache(source, progress)
     _print(info.as_dict(), as_json)
 
@@ -251,8 +245,7 @@ def verify_verb(
 ) -> None:
     """Check every byte of a static cache, and whether it fits a tokenizer, its tokens or another cache."""
     wanted = None if tokenizer is None else vocabulary_named(tokenizer)
-    with stage_display() as display:
-        progress = Stages(display)
+    with stages() as progress:
         info = verify_cache(source, vocabulary=wanted, tokens=tokens, same_as=same_as, progress=progress)
     _print({"verified": True, **info.as_dict()}, as_json)
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from rich.console import Console
@@ -14,6 +16,7 @@ from rich.progress import (
 )
 
 from harness.manifests import Progress as StageProgress
+from harness.manifests import ProgressCallback
 from harness.measure.records import RunRecord
 from harness.measure.runner import Job
 from harness.report.metrics import metric_values
@@ -57,11 +60,15 @@ class Stages:
         )
 
 
-def stage_display() -> Progress:
-    """A transient progress display on stderr."""
-    return Progress(
-        TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn(), console=stderr, transient=True
-    )
+@contextmanager
+def stages() -> Iterator[ProgressCallback | None]:
+    """What to tell the progress of stages to: a display on stderr, or nothing where that is no terminal."""
+    if not stderr.is_terminal:
+        yield None
+        return
+    columns = TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn()
+    with Progress(*columns, console=stderr, transient=True) as display:
+        yield Stages(display)
 
 
 class RunDisplay:

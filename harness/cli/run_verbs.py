@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from harness.cli.display import RunDisplay, Stages, note, print_json, stage_display, stderr
+from harness.cli.display import RunDisplay, note, print_json, stages, stderr
 from harness.cli.options import (
     PLOTS,
     RESULTS,
@@ -81,17 +81,14 @@ def measure(
     json_: bool = False,
 ) -> tuple[ExitCode, Path]:
     """Prepare and run an experiment with its progress on stderr; the exit code and the results folder."""
-
     variants = [find(name) for name in experiment.variants]
     check_axes(experiment.axes, variants)
     folder = results / environment.machine_folder(machine) / experiment.name
     environment.check_core(experiment.cpu)
     for line in environment.warnings(experiment.cpu):
         stderr.print(f"warning: {line}", style="yellow", markup=False)
-    with stage_display() as display:
-        preparation = Preparation(
-            experiment, cache_dir(cache), text_dir=text, note=note, progress=Stages(display)
-        )
+    with stages() as progress:
+        preparation = Preparation(experiment, cache_dir(cache), text_dir=text, note=note, progress=progress)
         inputs = preparation.inputs(variants)
     jobs = plan(experiment, inputs, variants)
     if dry_run:
@@ -115,7 +112,6 @@ def measure(
 
 
 def _print_plan(jobs: list[Job], folder: Path, force: bool, json_: bool) -> None:
-
     rows = []
     for job in jobs:
         path = folder / "runs" / f"{job.spec.key}.json"

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from harness.cli.default_verb import CutByDefault
-from harness.cli.display import Stages, note, print_json, stage_display
+from harness.cli.display import note, print_json, stages
 from harness.cli.options import CacheOption, JsonOption, SetOption, TextOption
 from harness.errors import InputError
 from harness.manifests import cache_dir, copy_artifact, refuse_overwriting
@@ -57,12 +57,12 @@ def corpus(
     options = {"train": train, "replay": replay_, "path": path}
     config = corpus_source({"source": source, **{key: value for key, value in options.items() if value}})
     where = cache_dir(cache)
-    with stage_display() as display:
+    with stages() as progress:
         resolved = resolve_source(config, where)
         if resolved.note:
             note(resolved.note)
-        made = build_corpus(resolved, size_mb, where, Stages(display), clip=clip)
-        text = replay_text(resolved, where, Stages(display))
+        made = build_corpus(resolved, size_mb, where, progress, clip=clip)
+        text = replay_text(resolved, where, progress)
     _print_artifacts({"corpus": asdict(made), "replay": asdict(text)}, json_)
 
 
@@ -83,14 +83,13 @@ def tokens(
     """Turn a text into a file of int32 tokens."""
     if out is not None:
         refuse_overwriting(out, text)
-
-    with stage_display() as display:
+    with stages() as progress:
         made = tokenize_file(
             text,
             load_tokenizer(tokenizer),
             cache_dir(cache),
             jobs=jobs,
-            progress=Stages(display),
+            progress=progress,
             report=note,
         )
     content = asdict(made)

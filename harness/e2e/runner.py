@@ -26,7 +26,6 @@ from typing import Any
 
 import numpy as np
 
-from harness import native
 from harness.draft_model import (
     DEFAULT_VARIANT,
     EAGER,
@@ -277,7 +276,7 @@ class Experiment:
     def _drafter(self, variant: Variant, before: list[TokenArray]) -> Any:
         """The variant's drafter: its static cache, the workload's earlier prompts in its dynamic one."""
         if variant.name not in self._drafters:
-            module = native.load_module(variant.module, f"harness.variants.{variant.name}")
+            module = variant.load()
             drafter = module.Drafter()
             load_static(drafter, self.inputs.static[variant.static_format].path, self.inputs.vocabulary)
             self._drafters[variant.name] = _Remembering(drafter)
@@ -425,7 +424,7 @@ def run_advice(config: E2eConfig, options: Options, note: Note) -> list[Workload
     results = []
     for inputs, model in _opened(config, options, [name], note):
         variant = inputs.variants[0]
-        module = native.load_module(variant.module, f"harness.variants.{variant.name}")
+        module = variant.load()
         filler = np.resize(np.concatenate(inputs.works[0].prompts), config.cost_prompt_tokens)
         note("cost of a decode against its number of tokens")
         points = measure_costs(model, filler.astype(np.int32), range(1, longest + 2), config.cost_repeats)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import BinaryIO
 
-from harness.caches.cache import SUFFIXES, build_static_cache
+from harness.caches.cache import LLAMA, SUFFIXES, build_static_cache
 from harness.caches.own_format import own_format
 from harness.errors import InputError
 from harness.manifests import (
@@ -31,7 +31,6 @@ from harness.text.tokenizers import Tokenizer, load_tokenizer
 from harness.text.tokens import TokenFile, load_token_file, tokenize_file
 from harness.variants import Variant
 
-LLAMA_FORMAT = "llama"
 MB = 1_000_000
 # Of what the builder counted, what says something about the corpus.
 COUNTED = ("n_tokens", "n_bigrams", "n_pairs", "single_share", "at_most_100_share", "largest")
@@ -141,7 +140,7 @@ class Preparation:
 
     def statics(self, tokens: TokenFile, variants: Sequence[Variant]) -> dict[str, StaticFile]:
         """The static cache of a corpus in llama.cpp's format and in each variant's own."""
-        wanted = {LLAMA_FORMAT, *(variant.static_format for variant in variants)}
+        wanted = {LLAMA, *(variant.static_format for variant in variants)}
         built = build_static_cache(
             tokens.path, self.cache, progress=self.progress, formats=sorted(wanted & set(SUFFIXES))
         )
@@ -152,7 +151,7 @@ class Preparation:
         }
         for variant in variants:
             if variant.static_format not in files:
-                files[variant.static_format] = converted(files[LLAMA_FORMAT], variant, self.cache, self.note)
+                files[variant.static_format] = converted(files[LLAMA], variant, self.cache, self.note)
         return files
 
 

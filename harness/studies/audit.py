@@ -23,7 +23,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
-from harness import native, variants
+from harness import variants
 from harness.errors import InputError, LadderError
 
 NULL_TOKEN = -1
@@ -311,7 +311,7 @@ def first_differences(
 
 def load_module(name: str) -> Any:
     """The module of a built variant, by name; InputError lists the names there are."""
-    return native.load_module(variants.find(name).module, f"harness.variants.{name}")
+    return variants.find(name).load()
 
 
 def drafts_of(
