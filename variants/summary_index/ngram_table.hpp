@@ -1,13 +1,11 @@
-// The dynamic cache: n-grams in one flat array, read where they lie.
+// N-grams in one flat array, read where they lie: the dynamic cache, and the copies of its passing nodes.
 #pragma once
 
 #include <algorithm>
 #include <cstdint>
-#include <limits>
-#include <span>
+#include <memory>
 #include <vector>
 
-#include "common/check.hpp"
 #include "common/file_io.hpp"
 #include "common/platform.hpp"
 #include "common/types.hpp"
@@ -60,7 +58,7 @@ public:
     // The i-th n-gram of size(), in no order that means anything.
     [[nodiscard]] const Node& used(std::size_t i) const noexcept { return slots()[used_[i]]; }
 
-    // Empties the table in the time its content takes, and keeps its memory: it is filled again every chunk.
+    // Empties the table in the time its content takes, and keeps its memory.
     void clear() noexcept {
         for (const std::uint32_t slot : used_) {
             slots()[slot] = Node{};
@@ -69,14 +67,12 @@ public:
         lists_.clear();
     }
 
-    // Room for `more` n-grams without moving a node. True if nodes had to move to make it.
+    // Room for `more` n-grams; nodes may move to make it.
     template <class HashOf>
-    bool reserve(std::size_t more, HashOf&& hash_of) {
-        const std::size_t mask_before = mask_;
+    void reserve(std::size_t more, HashOf&& hash_of) {
         while ((used_.size() + more) * 3 > (mask_ + 1) * 2) [[unlikely]] {
             grow(hash_of);
         }
-        return mask_ != mask_before;
     }
 
     [[nodiscard]] std::size_t bytes() const noexcept {

@@ -4,12 +4,8 @@
 #include <algorithm>
 #include <cstdint>
 #include <limits>
-#include <span>
 #include <vector>
 
-#include "common/check.hpp"
-#include "common/file_io.hpp"
-#include "common/platform.hpp"
 #include "common/successors.hpp"
 #include "common/types.hpp"
 
@@ -34,9 +30,6 @@ struct CountedList {
     std::uint32_t second_count = 0;  // highest count but the best one's
     std::vector<Successor> entries;
 
-    [[nodiscard]] Successor* find(Token token) noexcept {
-        return const_cast<Successor*>(std::as_const(*this).find(token));
-    }
     [[nodiscard]] const Successor* find(Token token) const noexcept {
         const Successor* entry = last_not_above(entries.data(), entries.size(), token);
         return entry->token == token ? entry : nullptr;
