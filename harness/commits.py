@@ -15,6 +15,8 @@ from harness.errors import InputError
 @contextmanager
 def files_of(revision: str, path: str = ".", *, repository: Path = Path(), remedy: str) -> Iterator[Path]:
     """A folder with what the commit has at `path`. InputError where git knows no such commit or path."""
+    if revision.startswith("-"):  # git would take it for an option, and some of its options write files
+        raise InputError(f"{revision}:{path}", "is no commit", remedy)
     with tempfile.TemporaryDirectory(prefix="ladder-commit-") as name:
         archive, folder = Path(name) / "commit.tar", Path(name) / "files"
         command = ["git", "-C", str(repository), "archive", "--format=tar", f"--output={archive}"]

@@ -127,3 +127,11 @@ def test_a_run_in_a_commit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, pyth
         assert all(cell.ratio == 1.0 for cell in compare(then, now).cells)
     with pytest.raises(InputError, match="git archive"), opened("HEAD:results/none"):
         pass
+
+
+def test_a_commit_is_never_taken_for_an_option_of_git(tmp_path: Path) -> None:
+    target = tmp_path / "written"
+    refused = pytest.raises(InputError, match="is no commit")
+    with refused, opened(f"--output={target}:results/m/e"):
+        pass
+    assert not target.exists()
