@@ -180,6 +180,8 @@ def test_command(files: Files, monkeypatch: pytest.MonkeyPatch) -> None:
     assert bad.exit_code == 3
     assert json.loads(bad.stdout)["wrong"] > 0
     assert "wrong" in CliRunner().invoke(app, ["bad", "reference", *options[:-1]]).stdout
+    for option in ("--n-ctx", "--n-draft"):  # as for `ladder replay`
+        assert CliRunner().invoke(app, ["good", "reference", *options, option, str(2**31)]).exit_code == 2
 
 
 def test_the_command_names_files_and_refuses_mixed_tokenizers(

@@ -20,6 +20,8 @@ from harness.cli.options import (
     CacheOption,
     JsonOption,
     MachineOption,
+    NCtxOption,
+    NDraftOption,
     PlotsOption,
     ResultsOption,
     SetOption,
@@ -284,8 +286,8 @@ def audit(
     b: Annotated[str, typer.Argument(metavar="B", help="The variant it is compared with.")],
     tokens: Annotated[Path, typer.Option(help="Token file: int32, little-endian.")],
     static: Annotated[Path | None, typer.Option(help="Static cache in llama.cpp's format.")] = None,
-    n_ctx: Annotated[int, typer.Option(min=2, help="Tokens per chunk.")] = 4096,
-    n_draft: Annotated[int, typer.Option(min=0, help="Longest draft.")] = 3,
+    n_ctx: NCtxOption = 4096,
+    n_draft: NDraftOption = 3,
     json_: JsonOption = False,
 ) -> None:
     """Explain every difference of two variants' drafts by ties; exit code 3 if one cannot be."""

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-INT32_MAX = 2**31 - 1
+INT32_MAX = 2**31 - 1  # what the modules take for a number of tokens
 ConfigArgument = Annotated[
     Path, typer.Argument(metavar="CONFIG", help="Experiment as TOML, e.g. configs/smoke.toml.")
 ]
@@ -30,6 +30,8 @@ MachineOption = Annotated[
     str | None,
     typer.Option("--machine", metavar="NAME", help="Folder name instead of the one made from the CPU."),
 ]
+NCtxOption = Annotated[int, typer.Option("--n-ctx", min=2, max=INT32_MAX, help="Tokens in a chunk.")]
+NDraftOption = Annotated[int, typer.Option("--n-draft", min=0, max=INT32_MAX, help="Most tokens in a draft.")]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON for machines.")]
 RESULTS, PLOTS = Path("results"), Path("plots")
 ForceOption = Annotated[bool, typer.Option("--force", help="Measure again what was measured already.")]

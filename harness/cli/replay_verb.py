@@ -10,7 +10,7 @@ import typer
 
 from harness.caches.cache import check_same_tokenizer
 from harness.cli.display import print_json, stderr
-from harness.cli.options import INT32_MAX, JsonOption
+from harness.cli.options import JsonOption, NCtxOption, NDraftOption
 from harness.errors import InputError
 from harness.manifests import refuse_overwriting
 from harness.measure import environment
@@ -29,10 +29,8 @@ def replay(
             "--static", metavar="FILE", help="Static cache: llama.cpp's format or the variant's own."
         ),
     ] = None,
-    n_ctx: Annotated[int, typer.Option("--n-ctx", min=2, max=INT32_MAX, help="Tokens in a chunk.")] = 4096,
-    n_draft: Annotated[
-        int, typer.Option("--n-draft", min=0, max=INT32_MAX, help="Most tokens in a draft.")
-    ] = 3,
+    n_ctx: NCtxOption = 4096,
+    n_draft: NDraftOption = 3,
     dump: Annotated[
         Path | None, typer.Option("--dump", metavar="FILE", help="Write every draft here.")
     ] = None,
