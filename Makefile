@@ -12,7 +12,7 @@ PYTEST_ARGS ?=
 # The environment brings its own cmake and formatters: nothing else need be installed.
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 
-NATIVE_SOURCES := CMakeLists.txt $(shell find variants -name '*.hpp' -o -name '*.cpp' -o -name 'variant.toml')
+NATIVE_SOURCES := CMakeLists.txt $(shell find native variants -name '*.hpp' -o -name '*.cpp' -o -name 'variant.toml')
 
 .DEFAULT_GOAL := help
 .PHONY: help setup reproduce smoke charts model ablation instructions test lint sanitize fuzz clean
@@ -61,7 +61,7 @@ lint: $(STAMP)  ## Formatting, lint and types
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
-	git ls-files 'variants/*.hpp' 'variants/*.cpp' 'tests/*.cpp' 'tests/*.hpp' 'fuzz/*.cpp' 'fuzz/*.hpp' | xargs $(BIN)/clang-format --dry-run --Werror
+	git ls-files 'native/*.hpp' 'native/*.cpp' 'variants/*.hpp' 'variants/*.cpp' 'tests/*.cpp' 'tests/*.hpp' 'fuzz/*.cpp' 'fuzz/*.hpp' | xargs $(BIN)/clang-format --dry-run --Werror
 
 sanitize: $(STAMP)  ## The native tests under AddressSanitizer and UndefinedBehaviorSanitizer
 	cmake -S . -B build/sanitize -DCMAKE_BUILD_TYPE=Debug -DLADDER_SANITIZE=ON -DLADDER_NATIVE_TESTS=ON

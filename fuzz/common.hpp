@@ -13,9 +13,9 @@
 #include <utility>
 #include <vector>
 
-#include "common/check.hpp"
-#include "common/file_header.hpp"
-#include "common/types.hpp"
+#include "base/check.hpp"
+#include "base/types.hpp"
+#include "formats/file_header.hpp"
 
 namespace ladder::fuzz {
 

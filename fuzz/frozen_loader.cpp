@@ -4,7 +4,7 @@
 #include <cstring>
 
 #include "common.hpp"
-#include "common/frozen_file.hpp"
+#include "formats/frozen_file.hpp"
 
 namespace {
 

@@ -4,7 +4,7 @@
 #include <optional>
 
 #include "common.hpp"
-#include "common/drafter.hpp"
+#include "drafting/drafter.hpp"
 #include "variants.inc"
 
 namespace {

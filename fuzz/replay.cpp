@@ -4,7 +4,7 @@
 #include <map>
 
 #include "common.hpp"
-#include "common/replay.hpp"
+#include "drafting/replay.hpp"
 #include "variants.inc"
 
 namespace {

@@ -39,7 +39,7 @@ def find_clang() -> str | None:
 
 def write_variants() -> list[str]:
     """List every variant's header and first alternative in an include file; return their names."""
-    found = [MODULE.search(file.read_text()) for file in sorted((ROOT / "variants").glob("*/module.cpp"))]
+    found = [MODULE.search(file.read_text()) for file in sorted((ROOT / "variants").glob("*/*/module.cpp"))]
     pairs = [(match[1], " ".join(match[2].split())) for match in found if match]
     includes = "".join(f'#include "{name}/drafter.hpp"\n' for name, _ in pairs)
     # An alias each: a type with a comma in it cannot be a macro's argument.
@@ -52,7 +52,7 @@ def write_variants() -> list[str]:
 def build(clang: str, target: str) -> Path:
     """Compile one target against the headers of all variants."""
     binary = BUILD / target
-    includes = [f"-I{ROOT / 'variants'}", f"-I{ROOT / 'fuzz'}", f"-I{BUILD}"]
+    includes = [f"-I{ROOT / 'native'}", f"-I{ROOT / 'variants'}", f"-I{ROOT / 'fuzz'}", f"-I{BUILD}"]
     source = ROOT / "fuzz" / f"{target}.cpp"
     subprocess.run([clang, *FLAGS, *includes, str(source), "-o", str(binary), "-pthread"], check=True)
     return binary

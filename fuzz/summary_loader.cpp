@@ -5,9 +5,9 @@
 #include <cstring>
 #include <string_view>
 
+#include "beyond/summary_index/static_builder.hpp"
+#include "beyond/summary_index/static_file.hpp"
 #include "common.hpp"
-#include "summary_index/static_builder.hpp"
-#include "summary_index/static_file.hpp"
 
 namespace {
 

@@ -8,12 +8,12 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from harness import native
+from draft_ladder.base import native
 
 ROOT = Path(__file__).parents[1]
 ABSENT = (
     "no native variants found: install the package (make test does), or set LADDER_NATIVE to the folder that "
-    "holds variants/<name>/<name>*.so"
+    "holds variants/<group>/<name>/<name>*.so"
 )
 
 
@@ -24,7 +24,7 @@ class Variant:
         self.name = name
         self.toml: dict[str, Any] = tomllib.loads((path.parent / "variant.toml").read_text())
         # Under the harness's own name for it: a file imported under two names registers its types twice.
-        self.module: Any = native.load_module(path, f"harness.variants.{name}")
+        self.module: Any = native.load_module(path, f"draft_ladder.base.variants.{name}")
 
     @property
     def tie_class(self) -> str:
@@ -46,11 +46,11 @@ class Variant:
 
 @cache
 def variants() -> tuple[Variant, ...]:
-    for folder in (native.native_root(), ROOT / "build" / "inst" / "harness"):
+    for folder in (native.native_root(), ROOT / "build" / "inst" / "draft_ladder"):
         found = {
             path.parent.name: path
             for suffix in importlib.machinery.EXTENSION_SUFFIXES
-            for path in sorted(folder.glob(f"variants/*/*{suffix}"))
+            for path in sorted(folder.glob(f"variants/*/*/*{suffix}"))
         }
         if found:
             return tuple(Variant(name, path) for name, path in sorted(found.items()))

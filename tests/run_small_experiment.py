@@ -8,10 +8,9 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent))
 
+from draft_ladder.bench.records import RunRecord
+from draft_ladder.bench.runner import Job, run_experiment
 from runner_kit import Watcher, small_experiment, small_inputs, small_plan
-
-from harness.measure.records import RunRecord
-from harness.measure.runner import Job, run_experiment
 
 
 class Announcer(Watcher):

@@ -9,13 +9,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
-from harness.errors import LadderError
-from harness.manifests import sha256_file
-from harness.measure.config import Experiment
-from harness.measure.records import CorpusLabel, RunRecord, TextLabel, TokenizerLabel
-from harness.measure.runner import Inputs, Job, SizeInputs, StaticFile, plan
-from harness.variants import Variant, discover, find
+from draft_ladder.base.errors import LadderError
+from draft_ladder.base.manifests import sha256_file
+from draft_ladder.base.variants import Variant, discover, find
+from draft_ladder.bench.config import Experiment
+from draft_ladder.bench.records import CorpusLabel, RunRecord, TextLabel, TokenizerLabel
+from draft_ladder.bench.runner import Inputs, Job, SizeInputs, StaticFile, plan
 
 # A Python file may be a variant too; these wrap a real one and go wrong in one place.
 WRAPPER = """

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from harness.measure.records import (
+from draft_ladder.bench.records import (
     CorpusLabel,
     Failure,
     RunRecord,

@@ -17,9 +17,9 @@
 #include <unordered_map>
 #include <vector>
 
-#include "common/dense_segmented_map.hpp"
-#include "common/hash.hpp"
-#include "common/types.hpp"
+#include "base/hash.hpp"
+#include "base/types.hpp"
+#include "containers/dense_segmented_map.hpp"
 
 namespace {
 

@@ -13,9 +13,9 @@
 #include <unordered_map>
 #include <vector>
 
-#include "common/dense_segmented_map.hpp"
-#include "common/hash.hpp"
-#include "common/types.hpp"
+#include "base/hash.hpp"
+#include "base/types.hpp"
+#include "containers/dense_segmented_map.hpp"
 #include "testing.hpp"
 
 // Allocation accounting: what is allocated now, and a countdown to a failure.

@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "common/tokens.hpp"
+#include "base/tokens.hpp"
 #include "testing.hpp"
 
 namespace {

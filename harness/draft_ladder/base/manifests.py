@@ -1,0 +1,302 @@
+"""Artifacts of the pipeline: atomic files, the manifest beside each one, and the content-addressed cache.
+
+An artifact is a file in the cache directory; beside `<artifact>` stands `<artifact>.json`, its manifest,
+which names what it was made from (digests), how (parameters, versions) and what it is (its own digest and
+size). A file whose manifest is missing counts as not made: the manifest is always written last.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import hashlib
+import itertools
+import json
+import os
+import platform
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, BinaryIO, NamedTuple
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from draft_ladder.base.errors import InputError
+from draft_ladder.base.validation import first_problem
+
+MANIFEST_SCHEMA = 1
+READ_BLOCK_BYTES = 1 << 20
+
+_temporary_numbers = itertools.count()
+
+
+class Progress(NamedTuple):
+    """How far one stage has come. `total_bytes` is None where it cannot be known; `tokens` is 0 outside
+    `tokens`.
+    """
+
+    stage: str
+    done_bytes: int
+    total_bytes: int | None
+    elapsed_s: float
+    tokens: int = 0
+
+    @property
+    def tokens_per_s(self) -> float | None:
+        """Tokens per second so far, None before anything was measured."""
+        return self.tokens / self.elapsed_s if self.tokens and self.elapsed_s > 0 else None
+
+    @property
+    def seconds_left(self) -> float | None:
+        """Time left at the pace so far, None while it cannot be told."""
+        if not self.total_bytes or not self.done_bytes:
+            return None
+        return self.elapsed_s * max(0, self.total_bytes - self.done_bytes) / self.done_bytes
+
+
+ProgressCallback = Callable[[Progress], None]
+
+
+class Manifest(BaseModel):
+    """What stands in `<artifact>.json`. Written by one version of the program, read by any later one.
+
+    `inputs` maps a name to a SHA-256; `facts` holds what was found out while making the artifact.
+    """
+
+    model_config = ConfigDict(extra="forbid", populate_by_name=True, frozen=True)
+
+    schema_: int = Field(default=MANIFEST_SCHEMA, alias="schema")
+    kind: str
+    inputs: dict[str, str] = Field(default_factory=dict)
+    parameters: dict[str, Any] = Field(default_factory=dict)
+    versions: dict[str, str] = Field(default_factory=dict)
+    sha256: str = Field(pattern=r"^[0-9a-f]{64}$")
+    bytes: int = Field(ge=0)
+    facts: dict[str, Any] = Field(default_factory=dict)
+
+
+def canonical_json(obj: object) -> str:
+    """The one spelling of `obj` as JSON: sorted keys, no spaces, no NaN. Raises ValueError for NaN or
+    infinity.
+    """
+    return json.dumps(obj, sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
+
+
+def content_key(obj: object) -> str:
+    """First 16 hex digits of the SHA-256 of `obj`'s canonical JSON: names the artifact made from `obj`."""
+    return hashlib.sha256(canonical_json(obj).encode()).hexdigest()[:16]
+
+
+def sha256_file(path: Path) -> str:
+    """SHA-256 of a regular file as 64 hex digits, read in blocks. Raises InputError if it cannot be read."""
+    digest = hashlib.sha256()
+    with open_regular(path) as file:
+        while block := file.read(READ_BLOCK_BYTES):
+            digest.update(block)
+    return digest.hexdigest()
+
+
+def open_regular(path: Path) -> BinaryIO:
+    """Open a regular file for reading; a directory, a device or a pipe is an InputError (a pipe would wait
+    forever).
+    """
+    try:
+        if path.is_dir():
+            raise InputError(path, "is a directory, not a file", "name a file, or a glob such as 'dir/*.txt'")
+        if path.exists() and not path.is_file():
+            raise InputError(path, "is not a regular file", "copy its content to a file and name that")
+        return path.open("rb")
+    except OSError as error:
+        raise InputError(path, _reason(error), _remedy(error)) from error
+
+
+def _reason(error: OSError) -> str:
+    return (error.strerror or str(error)).lower()
+
+
+def _remedy(error: OSError) -> str:
+    if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
+        return "free some space, or choose another place with LADDER_CACHE_DIR or the cache directory option"
+    if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
+        return "change its permissions or choose another place"
+    if error.errno == errno.ENOENT:
+        return "check the path"
+    return "check the path and the disk"
+
+
+def _is_running(process_id: int) -> bool:
+    try:
+        os.kill(process_id, 0)
+    except ProcessLookupError:
+        return False
+    except OSError:
+        return True
+    return True
+
+
+def _remove_abandoned(path: Path) -> None:
+    """Remove temporary files that a killed process left for this very target."""
+    for leftover in path.parent.glob(f".{path.name}.*.tmp"):
+        owner = leftover.name.split(".")[-3]
+        if owner.isdigit() and not _is_running(int(owner)):
+            leftover.unlink(missing_ok=True)
+
+
+def write_atomic(path: Path, content: bytes | Callable[[BinaryIO], None]) -> None:
+    """Write `path` so that a reader sees the old file, the new file, or none: never a part of one.
+
+    `content` is the bytes or a function that writes them to an open file. Temporary file in the same
+    directory, fsync, os.replace. Raises InputError (one line) when the disk is full or the place cannot be
+    written; whatever goes wrong, no temporary file stays.
+    """
+    temporary = (
+        path.parent / f".{path.name}.{os.getpid()}.{threading.get_ident()}-{next(_temporary_numbers)}.tmp"
+    )
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        _remove_abandoned(path)
+        try:
+            with temporary.open("xb") as file:
+                if callable(content):
+                    content(file)
+                else:
+                    file.write(content)
+                file.flush()
+                os.fsync(file.fileno())
+            os.replace(temporary, path)
+        except BaseException:
+            with contextlib.suppress(OSError):
+                temporary.unlink(missing_ok=True)
+            raise
+        _sync_directory(path.parent)
+    except OSError as error:
+        raise InputError(path, f"cannot be written: {_reason(error)}", _remedy(error)) from error
+
+
+def _sync_directory(directory: Path) -> None:
+    """Make the rename itself durable, where the system lets a directory be opened."""
+    with contextlib.suppress(OSError):
+        descriptor = os.open(directory, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+
+
+def manifest_path(artifact: Path) -> Path:
+    """Where the manifest of `artifact` stands: `<artifact>.json`."""
+    return artifact.with_name(artifact.name + ".json")
+
+
+def write_manifest(artifact: Path, manifest: Manifest) -> None:
+    """Write the manifest beside its artifact: last, because it says that the artifact is whole."""
+    fields = manifest.model_dump(by_alias=True)
+    text = json.dumps(fields, indent=2, sort_keys=True, allow_nan=False) + "\n"
+    write_atomic(manifest_path(artifact), text.encode())
+
+
+def load_manifest(artifact: Path, kind: str | None = None) -> Manifest:
+    """The manifest of `artifact`. Raises InputError if it is missing, malformed, newer than this program,
+    or of another kind.
+    """
+    path = manifest_path(artifact)
+    rebuild = f"remove {artifact.name} and its manifest and build it again"
+    with open_regular(path) as file:
+        raw = file.read()
+    try:
+        fields = json.loads(raw)
+    except ValueError as error:
+        raise InputError(path, f"is not JSON ({error})", rebuild) from error
+    if not isinstance(fields, dict):
+        raise InputError(path, "is not a JSON object", rebuild)
+    schema = fields.get("schema")
+    if isinstance(schema, int) and schema > MANIFEST_SCHEMA:
+        raise InputError(
+            path,
+            f"schema: {schema} is newer than {MANIFEST_SCHEMA}, the newest this program reads",
+            "update the program",
+        )
+    try:
+        manifest = Manifest.model_validate(fields)
+    except ValidationError as error:
+        found = first_problem(error, fields)
+        raise InputError(found.at(path), found.problem, rebuild) from error
+    if kind is not None and manifest.kind != kind:
+        raise InputError(path, f"kind: is {manifest.kind!r}, not {kind!r}", "name an artifact of that kind")
+    return manifest
+
+
+def cached_manifest(artifact: Path, kind: str) -> Manifest | None:
+    """The manifest if the artifact is there, whole and of the size its manifest names; None if it is to be
+    made (again).
+    """
+    if not artifact.is_file() or not manifest_path(artifact).is_file():
+        return None
+    try:
+        manifest = load_manifest(artifact, kind)
+    except InputError:
+        return None
+    return manifest if artifact.stat().st_size == manifest.bytes else None
+
+
+def cache_dir(override: Path | None = None) -> Path:
+    """The cache directory: `override`, else LADDER_CACHE_DIR, else ~/.cache/draft-ladder; made if missing."""
+    chosen = override or Path(os.environ.get("LADDER_CACHE_DIR") or "~/.cache/draft-ladder")
+    path = chosen.expanduser()
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(
+            path, f"cannot be made a cache directory: {_reason(error)}", _remedy(error)
+        ) from error
+    return path
+
+
+def base_versions() -> dict[str, str]:
+    """Versions that every manifest names: this program's and Python's."""
+    return {"python": platform.python_version(), "draft-ladder": package_version("draft-ladder")}
+
+
+def package_version(name: str) -> str:
+    """Installed version of a distribution, or 'not installed' (as when run from a source tree)."""
+    from importlib import metadata
+
+    try:
+        return metadata.version(name)
+    except metadata.PackageNotFoundError:
+        return "not installed"
+
+
+def iter_blocks(path: Path) -> Iterator[bytes]:
+    """The content of a regular file in blocks of at most READ_BLOCK_BYTES."""
+    with open_regular(path) as file:
+        while block := file.read(READ_BLOCK_BYTES):
+            yield block
+
+
+def refuse_overwriting(target: Path, *inputs: Path | None) -> None:
+    """InputError where the file to be written is one of those it is made from."""
+    for source in inputs:
+        if source is not None and target.exists() and source.exists() and target.samefile(source):
+            raise InputError(target, "is the source itself", "name another file")
+
+
+def copy_artifact(artifact: Path, target: Path) -> Path:
+    """Copy an artifact and its manifest out of the cache; the copy's path.
+
+    Raises InputError for an artifact that is not what its manifest describes: nothing is copied then.
+    """
+    refuse_overwriting(target, artifact)
+    manifest = load_manifest(artifact)
+
+    def copy(out: BinaryIO) -> None:
+        digest = hashlib.sha256()
+        for block in iter_blocks(artifact):
+            digest.update(block)
+            out.write(block)
+        if digest.hexdigest() != manifest.sha256:
+            raise InputError(artifact, "is not the file its manifest describes", "remove it and run again")
+
+    write_atomic(target, copy)
+    write_manifest(target, manifest)
+    return target

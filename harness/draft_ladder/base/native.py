@@ -1,0 +1,89 @@
+"""Finds and imports the compiled extension modules: the variants and the builder.
+
+Standard library only: a measured worker imports this.
+"""
+
+from __future__ import annotations
+
+import importlib.machinery
+import importlib.util
+import os
+import sys
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from draft_ladder.base.errors import InputError
+
+REBUILD = (
+    "install the project again (pip install .), or point LADDER_NATIVE at the folder of the built modules"
+)
+
+
+def native_root() -> Path:
+    """The folder that holds the built modules (`_builder`, `variants/<group>/<name>/<name>`).
+
+    LADDER_NATIVE if set, else the installed distribution's `draft_ladder`, else this package's own folder.
+    """
+    override = os.environ.get("LADDER_NATIVE")
+    if override:
+        return Path(override)
+    from importlib import metadata  # costs a megabyte: only where it is needed
+
+    try:
+        return Path(str(metadata.distribution("draft-ladder").locate_file("draft_ladder")))
+    except metadata.PackageNotFoundError:
+        return Path(__file__).parents[1]
+
+
+def find_module(folder: Path, name: str) -> Path:
+    """File of extension module `name` in `folder`. Raises InputError if it was not built for this Python."""
+    for suffix in importlib.machinery.EXTENSION_SUFFIXES:
+        path = folder / f"{name}{suffix}"
+        if path.is_file():
+            return path
+    raise InputError(folder, f"has no module {name!r} built for this Python", REBUILD)
+
+
+def load_module(path: Path, name: str) -> ModuleType:
+    """Import the extension module in file `path`; `name` is its dotted name, which ends in the file's own.
+
+    Importing a file again gives the same module. Raises InputError if it cannot be imported.
+    """
+    known = sys.modules.get(name)
+    if known is not None and known.__spec__ is not None and known.__spec__.origin == str(path):
+        return known
+    spec = importlib.util.spec_from_file_location(name, path)
+    if spec is None or spec.loader is None:
+        raise InputError(path, "is not a Python extension module", REBUILD)
+    try:
+        module = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(module)
+    except ImportError as error:
+        raise InputError(path, f"cannot be imported: {' '.join(str(error).split())}", REBUILD) from error
+    sys.modules[name] = module
+    return module
+
+
+def builder() -> Any:
+    """The module `_builder`: builds, freezes and describes static caches."""
+    return load_module(find_module(native_root(), "_builder"), "draft_ladder._builder")
+
+
+def synthetic() -> Any:
+    """The module `_synthetic`: makes synthetic token streams, counts token streams."""
+    return load_module(find_module(native_root(), "_synthetic"), "draft_ladder._synthetic")
+
+
+def variant(name: str) -> Any:
+    """The module of variant `name`, in this process (what is measured runs in a process of its own)."""
+    return load_module(
+        find_module(native_root() / "variants" / name, name), f"draft_ladder.base.variants.{name}"
+    )
+
+
+def input_error(error: ValueError) -> InputError:
+    """The one line of a native module's ValueError ("<where>: <problem>; <remedy>") as an InputError."""
+    problem, _, remedy = str(error).rpartition("; ")
+    where, _, problem = problem.partition(": ")
+    return InputError(where, problem, remedy)

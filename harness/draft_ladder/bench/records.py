@@ -1,0 +1,293 @@
+"""Run records: what one worker process measured, under which specification. One JSON file each."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from draft_ladder.base.errors import DraftsDifferError, InputError
+from draft_ladder.base.manifests import canonical_json, write_atomic
+from draft_ladder.base.validation import first_problem
+
+SCHEMA = 1
+# Settings that one experiment may measure at several values, besides the variants' own axes.
+SETTINGS = ("n_ctx", "n_draft", "page_cache")
+# An absolute path's folders: a slash that no word, dot or slash precedes, and all up to the last slash.
+_FOLDERS = re.compile(r"(?<![\w./])/(?:[^\s/:;,'\"]+/)+")
+
+EXPERIMENT_SCHEMA = 1  # of experiment.json
+# Settings that a line about a run names only where they are others.
+USUAL: dict[str, Any] = {"n_ctx": 4096, "n_draft": 3, "page_cache": "warm"}
+
+
+class _Frozen(BaseModel):
+    # "constants": NaN must reach the strict writer and fail there, not turn into null without a reason.
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False, ser_json_inf_nan="constants")
+
+
+class CorpusLabel(_Frozen):
+    """The text the static cache was counted from; `kind` is "none" where there is no static cache."""
+
+    label: str
+    kind: Literal["real", "synthetic", "none"]
+    source: str
+    sha256: str | None
+
+
+class TextLabel(_Frozen):
+    """The replayed text."""
+
+    label: str
+    sha256: str
+
+
+class TokenizerLabel(_Frozen):
+    """The tokenizer both texts went through."""
+
+    name: str
+    sha256: str | None
+
+
+class RunSpec(_Frozen):
+    """One cell of an experiment: everything that decides what a run measures, as names and digests only.
+
+    `size_mb` is in units of 10^6 bytes (0: no static cache); `order` is the place in the shuffled order.
+    """
+
+    experiment: str
+    variant: str
+    tie_class: Literal["iteration", "token"]
+    size_mb: float = Field(ge=0)
+    repeat: int = Field(ge=0)
+    warmup: bool = False
+    timing: Literal["section", "chunk", "histogram"]
+    n_ctx: int = Field(ge=2)
+    n_draft: int = Field(ge=0)
+    axes: dict[str, str]
+    corpus: CorpusLabel
+    replay_text: TextLabel
+    tokenizer: TokenizerLabel
+    tokens_sha256: str
+    static_sha256: str | None
+    static_format: str
+    module_sha256: str
+    page_cache: Literal["warm", "cold"]
+    cpu: int | None
+    memory_limit_mb: int | None
+    seed: int
+    order: int = Field(ge=0)
+
+    @property
+    def key(self) -> str:
+        """24 hex digits over everything that can change the measurement: no labels, no place in the order."""
+        content = self.model_dump(mode="json", exclude={"order"})
+        for labelled in ("corpus", "replay_text"):
+            content[labelled].pop("label")
+        return hashlib.sha256(canonical_json(content).encode()).hexdigest()[:24]
+
+    @property
+    def variant_label(self) -> str:
+        """The variant's name, with its axis values where it has any: `frozen[hash=murmur]`."""
+        return self.label()
+
+    def label(self, settings: Iterable[str] = ()) -> str:
+        """The variant's name with its axis values and the named ones of `SETTINGS`: `frozen[n_draft=16]`."""
+        values = {name: getattr(self, name) for name in settings} | self.axes
+        axes = ",".join(f"{axis}={value}" for axis, value in sorted(values.items()))
+        return f"{self.variant}[{axes}]" if axes else self.variant
+
+    def describe(self) -> str:
+        """One line for people."""
+        text = f"{self.variant_label} at {self.size_mb:g} MB, {self.timing} timing, repeat {self.repeat + 1}"
+        unusual = [f"{name} {getattr(self, name)}" for name in USUAL if getattr(self, name) != USUAL[name]]
+        return ", ".join([text, *unusual]) + (" (warm-up)" if self.warmup else "")
+
+
+class Failure(_Frozen):
+    """Why a run has no figures to chart."""
+
+    reason: str
+    detail: str
+
+
+class RunRecord(_Frozen):
+    """What one process measured. `measured` is the worker's own report, kept as it came."""
+
+    # Its name in the file is "schema", which pydantic keeps for itself.
+    schema_version: Literal[1] = Field(default=1, alias="schema")
+    key: str
+    spec: RunSpec
+    status: Literal["ok", "failed"]
+    failure: Failure | None
+    draft_check: Literal["reference", "equal", "unchecked", "differ"] | None = None
+    measured: dict[str, Any] | None
+    environment: dict[str, Any]
+    started_utc: str
+    wall_s: float
+
+    @model_validator(mode="after")
+    def _consistent(self) -> RunRecord:
+        if (self.status == "failed") != (self.failure is not None):
+            raise ValueError("status and failure contradict each other")
+        if self.status == "ok" and self.measured is None:
+            raise ValueError("an ok run without a measured part")
+        if self.key != self.spec.key:
+            raise ValueError(f"key does not belong to the spec (expected {self.spec.key})")
+        return self
+
+    @property
+    def draft_digest(self) -> str | None:
+        """SHA-256 of the text of every draft, null if the run did not get that far."""
+        digest = (self.measured or {}).get("draft_digest")
+        return digest if isinstance(digest, str) else None
+
+
+def redact_paths(text: str) -> str:
+    """`text` with every absolute path cut to its base name: records are published, folders are private."""
+    return _FOLDERS.sub("", text)
+
+
+def write_record(folder: Path, record: RunRecord) -> Path:
+    """Write a record whole or not at all; its file name is its key."""
+    path = folder / f"{record.key}.json"
+    text = json.dumps(
+        record.model_dump(mode="json", by_alias=True), allow_nan=False, indent=1, sort_keys=True
+    )
+    write_atomic(path, (text + "\n").encode())
+    return path
+
+
+def load_record(path: Path) -> RunRecord:
+    """Read one record; InputError names the file, the key and a remedy."""
+    content = load_json(path)
+    schema = content.get("schema")
+    if schema != SCHEMA:
+        newer = isinstance(schema, int) and schema > SCHEMA
+        remedy = "update Draft Ladder" if newer else "remove it and run again"
+        problem = (
+            f"schema {schema!r} is {'newer than' if newer else 'not'} the one this version reads ({SCHEMA})"
+        )
+        raise InputError(f"{path}: schema", problem, remedy)
+    try:
+        record = RunRecord.model_validate(content)
+    except ValidationError as error:
+        found = first_problem(error, content)
+        raise InputError(found.at(path), found.problem, "remove it and run again") from error
+    if path.stem != record.key:
+        raise InputError(path, f"holds the record of key {record.key}", "give it back its name")
+    return record
+
+
+def load_records(folder: Path, keys: Iterable[str] | None = None) -> list[RunRecord]:
+    """All records of a folder (or those of `keys` that exist), sorted by their place in the experiment."""
+    if keys is None:
+        paths = sorted(folder.glob("*.json"))
+    else:
+        paths = [path for key in keys if (path := folder / f"{key}.json").exists()]
+    records = [load_record(path) for path in paths]
+    return sorted(records, key=lambda record: (record.spec.order, record.key))
+
+
+def load_json(path: Path) -> dict[str, Any]:
+    """A strict JSON object from a file: no NaN, no infinity."""
+
+    def refuse(name: str) -> None:
+        raise ValueError(f"{name} is not JSON")
+
+    try:
+        content = json.loads(path.read_bytes(), parse_constant=refuse)
+    except FileNotFoundError as error:
+        raise InputError(path, "no such file", "run `ladder run` first") from error
+    except (OSError, ValueError, RecursionError) as error:
+        raise InputError(path, f"not readable as JSON ({error})", "remove it and run again") from error
+    if not isinstance(content, dict):
+        raise InputError(path, "not a JSON object", "remove it and run again")
+    return content
+
+
+def varying_settings(records: Iterable[RunRecord]) -> tuple[str, ...]:
+    """Those of `SETTINGS` that the records hold at more than one value: labels must tell them."""
+    specs = [record.spec for record in records]
+    return tuple(name for name in SETTINGS if len({getattr(spec, name) for spec in specs}) > 1)
+
+
+def draft_group(spec: RunSpec) -> tuple[object, ...]:
+    """Runs of one group must draft identically."""
+    return (
+        spec.tie_class,
+        spec.size_mb,
+        spec.n_ctx,
+        spec.n_draft,
+        spec.tokens_sha256,
+        spec.corpus.sha256,
+    )
+
+
+def check_drafts(records: Iterable[RunRecord], rungs: dict[str, int | None]) -> dict[str, str]:
+    """Compare draft digests in each tie class and size; key -> reference | equal | unchecked | differ.
+
+    The reference is the class's lowest rung among the runs that finished; a class of one is unchecked.
+    `rungs` maps variant name -> rung (None: an ablation, never preferred as the reference).
+    """
+    groups: dict[tuple[object, ...], list[RunRecord]] = {}
+    for record in records:
+        if record.draft_digest is not None:
+            groups.setdefault(draft_group(record.spec), []).append(record)
+    verdicts: dict[str, str] = {}
+    for group_records in groups.values():
+        verdicts.update(_check_group(group_records, rungs))
+    return verdicts
+
+
+def differing_drafts(records: Iterable[RunRecord]) -> tuple[RunRecord, RunRecord] | None:
+    """Two finished runs that should have drafted alike and did not, None where there are none."""
+    first: dict[tuple[object, ...], RunRecord] = {}
+    for record in records:
+        if record.status == "ok" and record.draft_digest is not None:
+            other = first.setdefault(draft_group(record.spec), record)
+            if other.draft_digest != record.draft_digest:
+                return other, record
+    return None
+
+
+def refuse_differing_drafts(records: Iterable[RunRecord], where: object) -> None:
+    """DraftsDifferError names two of the records, read from `where`, whose drafts differ."""
+    pair = differing_drafts(records)
+    if pair is not None:
+        names = " and ".join(f"{record.key}.json ({record.spec.describe()})" for record in pair)
+        raise DraftsDifferError(
+            f"{where}: the drafts of {names} differ, their figures say nothing; "
+            "find out which is wrong (`ladder audit`), remove its record and run again"
+        )
+
+
+def _check_group(records: list[RunRecord], rungs: dict[str, int | None]) -> dict[str, str]:
+    def rank(record: RunRecord) -> tuple[float, str, bool, int, int]:
+        rung = rungs.get(record.spec.variant)
+        spec = record.spec
+        return (
+            float("inf") if rung is None else rung,
+            spec.variant_label,
+            spec.warmup,
+            spec.repeat,
+            spec.order,
+        )
+
+    reference = min(records, key=rank)
+    alone = {record.spec.variant_label for record in records} == {reference.spec.variant_label}
+    verdicts = {}
+    for record in records:
+        if record.draft_digest != reference.draft_digest:
+            verdicts[record.key] = "differ"
+        elif alone:
+            verdicts[record.key] = "unchecked"
+        else:
+            same = record.spec.variant_label == reference.spec.variant_label
+            verdicts[record.key] = "reference" if same else "equal"
+    return verdicts

@@ -1,0 +1,205 @@
+"""From run records to figures: one tidy row per run and metric, and their median, minimum and maximum.
+
+Pure functions of a results folder. A figure that does not exist is an empty field with a note, never NaN.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import statistics
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from draft_ladder.base.errors import InputError
+from draft_ladder.base.manifests import write_atomic
+from draft_ladder.bench.metrics import METRICS, metric_values
+from draft_ladder.bench.records import (
+    EXPERIMENT_SCHEMA,
+    RunRecord,
+    load_json,
+    load_records,
+    refuse_differing_drafts,
+    varying_settings,
+)
+
+RUN_FIELDS = ("variant", "size_mb", "repeat", "timing", "metric", "value", "unit", "note")
+SUMMARY_FIELDS = ("variant", "size_mb", "metric", "unit", "n", "median", "min", "max")
+
+
+@dataclass(frozen=True)
+class RunRow:
+    """One row of runs.csv."""
+
+    variant: str
+    size_mb: float
+    repeat: int
+    timing: str
+    metric: str
+    value: float | int | None
+    unit: str
+    note: str
+
+
+@dataclass(frozen=True)
+class SummaryRow:
+    """One row of summary.csv; `n` counts the runs that have the figure."""
+
+    variant: str
+    size_mb: float
+    metric: str
+    unit: str
+    n: int
+    median: float | int | None
+    min: float | int | None
+    max: float | int | None
+
+
+@dataclass(frozen=True)
+class Results:
+    """Everything a results folder holds."""
+
+    folder: Path
+    experiment: dict[str, Any]
+    variants: dict[str, dict[str, Any]]
+    machine: dict[str, Any]
+    records: list[RunRecord]
+    missing_total: int
+    superseded_total: int
+    corpus_statistics: dict[str, dict[str, Any]] = field(default_factory=dict)  # by size, as in "541"
+
+
+def load_results(folder: Path) -> Results:
+    """Read a results folder: the current plan's records; what it no longer asks for is only counted.
+
+    DraftsDifferError where records that must draft alike do not, whatever the runner made of them.
+    """
+    content = load_json(folder / "experiment.json")
+    schema = content.get("schema")
+    if schema != EXPERIMENT_SCHEMA:
+        newer = isinstance(schema, int) and schema > EXPERIMENT_SCHEMA
+        remedy = "update Draft Ladder" if newer else "run the experiment again"
+        raise InputError(
+            f"{folder / 'experiment.json'}: schema", f"{schema!r} is not {EXPERIMENT_SCHEMA}", remedy
+        )
+    for name in ("keys", "experiment", "variants"):
+        if name not in content:
+            raise InputError(
+                f"{folder / 'experiment.json'}: {name}", "is missing", "run the experiment again"
+            )
+    keys = content["keys"]
+    records = load_records(folder / "runs", keys)
+    for record in records:
+        _check_measured(record, folder / "runs" / f"{record.key}.json")
+    refuse_differing_drafts(records, folder / "runs")
+    present = {path.stem for path in (folder / "runs").glob("*.json")}
+    return Results(
+        folder=folder,
+        experiment=content["experiment"],
+        variants=content["variants"],
+        machine=load_json(folder / "machine.json"),
+        records=records,
+        missing_total=len(keys) - len(records),
+        superseded_total=len(present - set(keys)),
+        corpus_statistics=content.get("corpus_statistics", {}),
+    )
+
+
+def _check_measured(record: RunRecord, path: Path) -> None:
+    """InputError where a record that says `ok` holds figures that no run can have."""
+    if record.status != "ok":
+        return
+    measured, problem = record.measured or {}, None
+    try:
+        figures = {
+            name: int(measured[name]) for name in ("n_accept", "n_drafted", "hit_calls", "draft_calls")
+        }
+        values = {metric.name: value for metric, value in metric_values(measured, record.spec.timing)}
+        below = [name for name, value in values.items() if value is not None and value < 0]
+        if below:
+            problem = f"{below[0]} is negative"
+        elif figures["n_accept"] > figures["n_drafted"] or figures["hit_calls"] > figures["draft_calls"]:
+            problem = "more was accepted than drafted, or more calls drafted than there were"
+    except (KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
+        problem = f"is no report of a run ({type(error).__name__}: {error})"
+    if problem is not None:
+        raise InputError(f"{path}: measured", problem, "remove it and run again")
+
+
+def run_rows(records: Iterable[RunRecord]) -> list[RunRow]:
+    """One row per finished run and metric, sorted; failed runs and warm-ups have none."""
+    records = list(records)
+    settings = varying_settings(records)
+    rows = []
+    for record in records:
+        if record.status != "ok" or record.spec.warmup or record.measured is None:
+            continue
+        spec = record.spec
+        for metric, value in metric_values(record.measured, spec.timing):
+            note = metric.absent if value is None else ""
+            rows.append(
+                RunRow(
+                    spec.label(settings),
+                    spec.size_mb,
+                    spec.repeat,
+                    spec.timing,
+                    metric.name,
+                    value,
+                    metric.unit,
+                    note,
+                )
+            )
+    # The metrics of one run keep the order they came in.
+    return sorted(rows, key=lambda row: (row.variant, row.size_mb, row.repeat, row.timing))
+
+
+def summarize(rows: Iterable[RunRow]) -> list[SummaryRow]:
+    """Median, minimum and maximum over the repeats of each metric's own timing mode, else of `section`."""
+    own_timing = {metric.name: metric.timing or "section" for metric in METRICS}
+    groups: dict[tuple[str, float, str, str], list[float | int]] = {}
+    for row in rows:
+        if row.timing == own_timing.get(row.metric, "section"):
+            values = groups.setdefault((row.variant, row.size_mb, row.metric, row.unit), [])
+            if row.value is not None:
+                values.append(row.value)
+    summary = []
+    for (variant, size_mb, metric, unit), values in groups.items():
+        figures = (statistics.median(values), min(values), max(values)) if values else (None, None, None)
+        summary.append(SummaryRow(variant, size_mb, metric, unit, len(values), *figures))
+    return summary
+
+
+def failures(records: Iterable[RunRecord]) -> list[str]:
+    """One line per failed run."""
+    return [
+        f"{record.spec.describe()}: {record.failure.reason}: {record.failure.detail}"
+        for record in records
+        if record.failure is not None
+    ]
+
+
+def write_csv_files(results: Results) -> tuple[list[RunRow], list[SummaryRow]]:
+    """runs.csv and summary.csv in the results folder."""
+    rows = run_rows(results.records)
+    summary = summarize(rows)
+    write_atomic(results.folder / "runs.csv", to_csv(RUN_FIELDS, rows).encode())
+    write_atomic(results.folder / "summary.csv", to_csv(SUMMARY_FIELDS, summary).encode())
+    return rows, summary
+
+
+def to_csv(fields: tuple[str, ...], rows: Iterable[object]) -> str:
+    """CSV with a header line; an absent figure is an empty field."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(fields)
+    for row in rows:
+        writer.writerow([_cell(getattr(row, field)) for field in fields])
+    return text.getvalue()
+
+
+def _cell(value: object) -> str:
+    if value is None:
+        return ""
+    return f"{value:.9g}" if isinstance(value, float) else str(value)

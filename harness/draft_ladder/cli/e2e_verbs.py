@@ -1,0 +1,100 @@
+"""The verbs of a real model: `ladder e2e` and `ladder ledgers`."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from draft_ladder.base.errors import InputError
+from draft_ladder.cli.display import note
+from draft_ladder.cli.options import (
+    PLOTS,
+    RESULTS,
+    CacheOption,
+    JsonOption,
+    MachineOption,
+    PlotsOption,
+    ResultsOption,
+    SetOption,
+    TextOption,
+)
+from draft_ladder.e2e.ledger_page import as_markdown, as_report, write_ledgers
+from draft_ladder.e2e.ledgers import load_ledgers
+from draft_ladder.e2e.records import load_config
+
+if TYPE_CHECKING:
+    from draft_ladder.e2e.runner import WorkloadAdvice
+
+
+def e2e(
+    config: Annotated[Path, typer.Argument(metavar="CONFIG", help="For example configs/e2e.toml.")] = Path(
+        "configs/e2e.toml"
+    ),
+    set_: SetOption = None,
+    model: Annotated[
+        str | None, typer.Option("--model", metavar="GGUF", help="A GGUF file instead of the config's.")
+    ] = None,
+    advise_: Annotated[
+        bool,
+        typer.Option("--advise", help="Recommend n_draft for each workload instead of comparing variants."),
+    ] = False,
+    text: TextOption = None,
+    cache: CacheOption = None,
+    results: ResultsOption = RESULTS,
+    machine: MachineOption = None,
+    plots: PlotsOption = PLOTS,
+    force: Annotated[bool, typer.Option("--force", help="Measure again what is there.")] = False,
+    json_: JsonOption = False,
+) -> None:
+    """Answer prompts with a real model, without drafting and with each variant."""
+    from draft_ladder.e2e.runner import (  # imports llama.cpp where it is installed
+        Options,
+        run_advice,
+        run_e2e,
+    )
+
+    if model == "":
+        raise InputError("--model", "names no file", "name a GGUF file")
+    overrides = [*(set_ or []), *([f"model={json.dumps(model)}"] if model else [])]
+    settings = load_config(config, overrides)
+    options = Options(text, cache, results, machine, force)
+    if advise_:
+        _print_advice(run_advice(settings, options, note), json_)
+        return
+    folder = run_e2e(settings, options, note)
+    found = load_ledgers(folder)
+    for path in write_ledgers(found, folder, plots):
+        note(str(path))
+    print(json.dumps(as_report(found), allow_nan=False, indent=1) if json_ else as_markdown(found))
+
+
+def _print_advice(found: Sequence[WorkloadAdvice], json_: bool) -> None:
+    if json_:
+        print(
+            json.dumps(
+                [{**asdict(one), "advice": one.advice.report()} for one in found], allow_nan=False, indent=1
+            )
+        )
+        return
+    for one in found:
+        print(f"{one.workload}: {one.advice.sentence()}")
+        for option in one.advice.options:
+            print(
+                f"  n_draft {option.n_draft:2d}: {option.speedup:.2f} times as fast, "
+                f"{option.drafted_per_call:.2f} drafted and {option.accepted_per_call:.2f} accepted a call, "
+                f"{option.break_even_per_call:.2f} needed to break even"
+            )
+
+
+def ledgers(
+    folder: Annotated[Path, typer.Argument(metavar="RESULTS", help="results/<machine>/<experiment>")],
+    plots: PlotsOption = PLOTS,
+) -> None:
+    """Write the ledger page and its figure from an end-to-end run's records alone."""
+    for path in write_ledgers(load_ledgers(folder), folder, plots):
+        print(path)

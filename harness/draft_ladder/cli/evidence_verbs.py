@@ -1,0 +1,317 @@
+"""The verbs that judge what was measured: ablate, claims, compare, export, instructions, rounds, audit.
+
+Each imports its own module when it is called: together they would take a tenth of every verb's start.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from draft_ladder.base import native
+from draft_ladder.base.errors import ExitCode, InputError
+from draft_ladder.base.manifests import refuse_overwriting, write_atomic
+from draft_ladder.base.variants import find
+from draft_ladder.bench.config import load_experiment
+from draft_ladder.bench.launch import demand
+from draft_ladder.bench.stats import load_results, write_csv_files
+from draft_ladder.cli.display import json_text, note, print_json
+from draft_ladder.cli.options import (
+    PLOTS,
+    RESULTS,
+    CacheOption,
+    JsonOption,
+    MachineOption,
+    NCtxOption,
+    NDraftOption,
+    PlotsOption,
+    ResultsOption,
+    SetOption,
+    TextOption,
+)
+from draft_ladder.cli.run_verbs import measure, plots_of
+from draft_ladder.data.cache import check_same_tokenizer
+from draft_ladder.report.stats_table import as_text
+
+if TYPE_CHECKING:
+    from draft_ladder.studies.instructions import Counts
+
+ResultsArguments = Annotated[
+    list[Path], typer.Argument(metavar="RESULTS...", help="results/<machine>/<experiment>, one or more.")
+]
+ResultsArgument = Annotated[Path, typer.Argument(metavar="RESULTS", help="results/<machine>/<experiment>")]
+CLAIMS = Path("configs/claims/article.toml")
+
+
+def ablate(
+    variant: Annotated[str, typer.Argument(metavar="VARIANT", help="A variant that names a `versus`.")],
+    config: Annotated[
+        Path, typer.Option("--config", metavar="FILE", help="Experiment whose sizes and texts are taken.")
+    ] = Path("configs/reproduce.toml"),
+    from_: Annotated[
+        Path | None,
+        typer.Option("--from", metavar="RESULTS", help="Judge these records; measure nothing."),
+    ] = None,
+    set_: SetOption = None,
+    text: TextOption = None,
+    cache: CacheOption = None,
+    results: ResultsOption = RESULTS,
+    plots: PlotsOption = PLOTS,
+    machine: MachineOption = None,
+    json_: JsonOption = False,
+) -> None:
+    """Measure one variant against what it changes: ratios, their spread, a chart and a sentence."""
+    from draft_ladder.report.ablate import (
+        as_table,
+        counterpart,
+        experiment_for,
+        ratios,
+        sentence,
+        write_chart,
+    )
+
+    chosen = find(variant)
+    names = (chosen.name, counterpart(chosen))
+    folder, code = from_, ExitCode.OK
+    if folder is None:
+        base, overrides = load_experiment(config, set_ or [])
+        experiment = experiment_for(base, chosen)
+        code, folder = measure(experiment, overrides, text, cache, results, machine)
+        if code == ExitCode.DRAFTS_DIFFER:
+            raise typer.Exit(int(code))
+    found = load_results(folder)
+    if from_ is None:
+        write_csv_files(found)
+    figures = ratios(found, *names)
+    line = sentence(figures, found.variants.get(chosen.name, {}), names)
+    for path in write_chart(figures, found, names, plots_of(folder, plots)):
+        note(str(path))
+    if json_:
+        print_json({"sentence": line, "ratios": [asdict(one) for one in figures]})
+    else:
+        print(as_text(as_table(figures, names)), line, sep="\n\n")
+    raise typer.Exit(int(code))
+
+
+def claims(
+    folders: ResultsArguments,
+    file: Annotated[
+        Path, typer.Option("--claims", metavar="FILE", help="The claims and their explanations.")
+    ] = CLAIMS,
+    format_: Annotated[str, typer.Option("--format", help="table, json or markdown.")] = "table",
+    out: Annotated[
+        Path | None, typer.Option("--out", metavar="FILE", help="Write there instead of to stdout.")
+    ] = None,
+    json_: JsonOption = False,
+) -> None:
+    """Judge every claim of the article by the records of one or more runs."""
+    from draft_ladder.report.claims import (
+        as_markdown,
+        as_short_table,
+        explanations,
+        judge,
+        load_claims,
+        remarks,
+        tally,
+    )
+    from draft_ladder.report.compare import flag_notes
+
+    chosen = "json" if json_ else format_
+    if chosen not in ("table", "json", "markdown"):
+        raise InputError("--format", f"{format_!r} is unknown", "use table, json or markdown")
+    if out is not None:
+        refuse_overwriting(out, file, *_files_of(*folders))
+    loaded = load_claims(file)
+    found = [load_results(folder) for folder in folders]
+    judged = judge(loaded, found)
+    if chosen == "json":
+        content = {
+            "tally": tally(judged),
+            "notes": flag_notes(found),
+            "claims": [one.as_dict() for one in judged],
+        }
+        text = json_text(content) + "\n"
+    elif chosen == "markdown":
+        text = as_markdown(loaded, judged, found)
+    else:
+        reasons = [f"{name}: {why}" for name, why in explanations(judged) + remarks(judged)]
+        text = "\n".join([as_text(as_short_table(judged)), "", *flag_notes(found), *reasons]) + "\n"
+    if out is not None:
+        write_atomic(out, text.encode())
+    else:
+        print(text, end="")
+
+
+def _files_of(*folders: Path) -> list[Path]:
+    """What a results folder holds: never to be written over by what is made from it."""
+    return [path for folder in folders for path in folder.rglob("*.json")]
+
+
+def compare(
+    run_a: Annotated[str, typer.Argument(metavar="RUN_A", help="Results folder, or REV:FOLDER of a commit.")],
+    run_b: Annotated[str, typer.Argument(metavar="RUN_B", help="As RUN_A.")],
+    force: Annotated[
+        bool, typer.Option("--force", help="Compare unlike settings, texts or machines all the same.")
+    ] = False,
+    json_: JsonOption = False,
+) -> None:
+    """Compare two runs cell by cell: the ratio of the medians, and whether the ranges overlap."""
+    from draft_ladder.report.compare import as_table, compare, opened
+
+    with opened(run_a) as a, opened(run_b) as b:
+        found = compare(a, b, force=force)
+    for line in found.differences:
+        note(f"unlike: {line}")
+    for line in found.notes:
+        note(line)
+    for name, only in (("A", found.only_a), ("B", found.only_b)):
+        if only:
+            note(f"only in {name}: {', '.join(only)}")
+    if json_:
+        print_json(asdict(found))
+    else:
+        print(as_text(as_table(found)))
+
+
+def export(
+    folder: ResultsArgument,
+    pyperf: Annotated[bool, typer.Option("--pyperf", help="pyperf's JSON.")] = False,
+    metric: Annotated[
+        list[str] | None, typer.Option("--metric", help="Only this one, as in summary.csv; may be repeated.")
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option("--out", metavar="FILE", help="Write there instead of to stdout.")
+    ] = None,
+) -> None:
+    """Hand the records to other tools: `python -m pyperf stats`, `hist` and `compare_to --table`."""
+    from draft_ladder.bench.metrics import COSTS
+    from draft_ladder.report.export import pyperf_suite, to_json
+
+    if not pyperf:
+        raise InputError("export", "no format is named", "give --pyperf")
+    unknown = sorted(set(metric or []) - set(COSTS))
+    if unknown:
+        raise InputError("--metric", f"{unknown[0]!r} cannot be exported", f"use {', '.join(COSTS)}")
+    if out is not None:
+        refuse_overwriting(out, *_files_of(folder))
+    text = to_json(pyperf_suite(load_results(folder), metric or COSTS))
+    if out is not None:
+        write_atomic(out, text.encode())
+    else:
+        print(text, end="")
+
+
+def instructions(
+    variant: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[VARIANT]...", help="Default: the rungs and what goes beyond."),
+    ] = None,
+    record: Annotated[
+        bool, typer.Option("--record", help="Put the counts into tests/instructions.json.")
+    ] = False,
+    check: Annotated[
+        bool, typer.Option("--check", help="Fail where a phase takes over 2 % more than committed.")
+    ] = False,
+    base: Annotated[
+        str | None,
+        typer.Option("--base", metavar="REV", help="Compare with this commit, counted here and now."),
+    ] = None,
+    build_folder: Annotated[
+        Path, typer.Option("--build", metavar="DIR", help="Where the programs are built.")
+    ] = Path("build/instructions"),
+    json_: JsonOption = False,
+) -> None:
+    """Count instructions per drafted token under callgrind: the check that noise cannot touch."""
+    from draft_ladder.studies import instructions as counting
+
+    variants = variant or counting.default_variants()
+    # Read before --record writes over them: counts compared with themselves have never grown.
+    committed = counting.load_figures() if record or check else {}
+    key, counts = counting.count_all(_source(counting.ROOT), build_folder, variants)
+    if json_:
+        print_json({"key": key, "counts": {name: asdict(found) for name, found in counts.items()}})
+    else:
+        _print_counts(key, counts)
+    if record:
+        counting.save_figures(key, counts)
+        note(f"{counting.FIGURES}: figures of {key}")
+    if check or base:
+        before = counting.counts_before(committed.get(key, {}), variants, base, note)
+        grown = counting.growths(before, counts)
+        for one in grown:
+            note(str(one))
+        raise typer.Exit(int(ExitCode.RUN_FAILED if grown else ExitCode.OK))
+
+
+def _print_counts(key: str, counts: dict[str, Counts]) -> None:
+    print(f"{'variant':20} {'draft':>10} {'update':>10} {'merge':>10}  instructions per drafted token, {key}")
+    for name, found in counts.items():
+        print(f"{name:20} {found.draft:10.1f} {found.update:10.1f} {found.end_chunk:10.1f}")
+
+
+def _source(root: Path) -> Path:
+    if not (root / "CMakeLists.txt").is_file():
+        raise InputError(root, "is not a checkout", "run `ladder instructions` from an editable installation")
+    return root
+
+
+def rounds(
+    record: Annotated[
+        Path | None,
+        typer.Option(
+            "--record", metavar="RESULTS", help="Put the finding beside these records, for `claims`."
+        ),
+    ] = None,
+    json_: JsonOption = False,
+) -> None:
+    """Disassemble the search of sorted lists: one loop, no branch on what it reads, its rounds."""
+    from draft_ladder.studies import rounds as machine_code
+
+    flags = str(demand(find("sorted_vectors"), "info", {})["build"]["cxx_flags"])
+    found = [machine_code.examine(compiler, flags) for compiler in machine_code.compilers()]
+    if not found:
+        raise InputError("compiler", "there is none", "install g++ or clang++")
+    if record is not None:
+        note(str(machine_code.write(record, found)))
+    if json_:
+        print_json(machine_code.as_dict(found))
+        return
+    for one in found:
+        print(
+            f"{one.compiler}: {one.rounds_of_eight} rounds for eight entries, "
+            f"{one.backward_branches} backward branch, {one.conditional_branches} conditional, "
+            f"{one.conditional_moves} conditional move"
+            f"{'' if one.fixed else ': NOT fixed'}; std::lower_bound: {one.lower_bound}"
+        )
+
+
+def audit(
+    a: Annotated[str, typer.Argument(metavar="A", help="A variant.")],
+    b: Annotated[str, typer.Argument(metavar="B", help="The variant it is compared with.")],
+    tokens: Annotated[Path, typer.Option(help="Token file: int32, little-endian.")],
+    static: Annotated[Path | None, typer.Option(help="Static cache in llama.cpp's format.")] = None,
+    n_ctx: NCtxOption = 4096,
+    n_draft: NDraftOption = 3,
+    json_: JsonOption = False,
+) -> None:
+    """Explain every difference of two variants' drafts by ties; exit code 3 if one cannot be."""
+    from draft_ladder.studies import audit as auditor
+
+    if static is not None:
+        check_same_tokenizer(static, tokens)
+    try:
+        report = auditor.audit(a, b, tokens, static, n_ctx, n_draft)
+    except ValueError as error:  # a module's words about bytes it was given
+        raise native.input_error(ValueError(str(error).replace("<tokens>", str(tokens), 1))) from error
+    if report.positions == 0:
+        size = tokens.stat().st_size // 4
+        note(f"{tokens}: {size} tokens: nothing was drafted; give a longer token file")
+    if json_:
+        print(report.as_json())
+    else:
+        auditor.print_report(report)
+    if report.wrong:
+        raise typer.Exit(int(ExitCode.DRAFTS_DIFFER))

@@ -1,0 +1,40 @@
+"""What is built here and what is missing: `ladder list` and `ladder doctor`."""
+
+from __future__ import annotations
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from draft_ladder.base.errors import ExitCode
+from draft_ladder.base.manifests import cache_dir
+from draft_ladder.base.variants import discover
+from draft_ladder.cli.display import print_json
+from draft_ladder.cli.doctor import examine
+from draft_ladder.cli.options import CacheOption, JsonOption
+
+
+def list_variants(json_: JsonOption = False) -> None:
+    """List the variants that are built."""
+    variants = discover()
+    if json_:
+        print_json([variant.model_dump(mode="json", exclude={"module"}) for variant in variants])
+        return
+    table = Table("name", "rung", "kind", "ties", "format", "changes", box=None)
+    for variant in variants:
+        rung = "" if variant.rung is None else str(variant.rung)
+        changes = variant.changes + (f" (against {variant.versus})" if variant.versus else "")
+        table.add_row(variant.name, rung, variant.kind, variant.tie_class, variant.static_format, changes)
+    Console(highlight=False).print(table)
+
+
+def doctor(cache: CacheOption = None, json_: JsonOption = False) -> None:
+    """Check what a run needs: compiler, modules, tokenizer, hub, disk, quiet."""
+    findings = examine(cache_dir(cache))
+    if json_:
+        print_json([finding._asdict() for finding in findings])
+    else:
+        for finding in findings:
+            print(f"{finding.state:8} {finding.name:10} {finding.detail}")
+    if any(finding.state == "error" for finding in findings):
+        raise typer.Exit(int(ExitCode.USAGE))

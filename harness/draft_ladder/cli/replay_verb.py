@@ -1,0 +1,146 @@
+"""The verb `ladder replay`: one variant, one worker process, one run."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from draft_ladder.base.errors import InputError
+from draft_ladder.base.manifests import refuse_overwriting
+from draft_ladder.base.variants import Variant, find
+from draft_ladder.bench import environment
+from draft_ladder.bench.launch import convert_apart, demand
+from draft_ladder.bench.metrics import metric_values
+from draft_ladder.bench.runner import axis_values, check_axes
+from draft_ladder.cli.display import print_json, stderr
+from draft_ladder.cli.options import JsonOption, NCtxOption, NDraftOption
+from draft_ladder.data.cache import check_same_tokenizer
+
+
+def replay(
+    variant: Annotated[str, typer.Argument(metavar="VARIANT", help="Name of a variant, see `ladder list`.")],
+    tokens: Annotated[Path, typer.Option("--tokens", metavar="FILE", help="int32 token file to replay.")],
+    static: Annotated[
+        Path | None,
+        typer.Option(
+            "--static", metavar="FILE", help="Static cache: llama.cpp's format or the variant's own."
+        ),
+    ] = None,
+    n_ctx: NCtxOption = 4096,
+    n_draft: NDraftOption = 3,
+    dump: Annotated[
+        Path | None, typer.Option("--dump", metavar="FILE", help="Write every draft here.")
+    ] = None,
+    timing: Annotated[str, typer.Option("--timing", help="section, chunk or histogram.")] = "section",
+    axis: Annotated[
+        list[str] | None, typer.Option("--axis", metavar="NAME=VALUE", help="The variant's own option.")
+    ] = None,
+    cpu: Annotated[int | None, typer.Option("--cpu", min=0, help="Pin the worker to this core.")] = None,
+    timeout_s: Annotated[
+        float | None, typer.Option("--timeout-s", help="End the worker after this time.")
+    ] = None,
+    json_: JsonOption = False,
+) -> None:
+    """Replay a token file with one variant in one fresh process: the primitive under everything."""
+    _check_options(timing, timeout_s, cpu)
+    if dump is not None:
+        refuse_overwriting(dump, tokens, static)
+    chosen = find(variant)
+    request = {
+        "tokens": str(tokens),
+        "n_ctx": n_ctx,
+        "n_draft": n_draft,
+        "timing": timing,
+        "options": _axis_options(chosen, axis or []),
+        "cpu": cpu,
+        "dump": None if dump is None else str(dump),
+    }
+    if static is not None:
+        check_same_tokenizer(static, tokens)
+    measured = _run(chosen, tokens, static, request, timeout_s)
+    _explain_absence(measured, tokens)
+    if json_:
+        print_json(measured)
+    else:
+        _print_measured(measured)
+
+
+def _check_options(timing: str, timeout_s: float | None, cpu: int | None) -> None:
+    if timing not in ("section", "chunk", "histogram"):
+        raise InputError("--timing", f"{timing!r} is unknown", "use section, chunk or histogram")
+    if timeout_s is not None and not 0 < timeout_s < float("inf"):
+        raise InputError("--timeout-s", f"{timeout_s:g} s is no time to wait", "give seconds above 0")
+    environment.check_core(cpu, "--cpu")
+
+
+def _run(
+    variant: Variant, tokens: Path, static: Path | None, request: dict[str, Any], timeout_s: float | None
+) -> dict[str, Any]:
+    """What the worker measured, with its files in memory and the static cache in a format it reads."""
+    with tempfile.TemporaryDirectory(prefix="ladder-") as folder:
+        static_path, convert_ns = _own_format(variant, static, Path(folder))
+        for path in (tokens, static_path):
+            if path is not None:
+                _warm(path)
+        request = {**request, "static": None if static_path is None else str(static_path)}
+        measured = demand(variant, "replay", request, timeout_s=timeout_s)
+    measured["convert_ns"] = convert_ns
+    return measured
+
+
+def _axis_options(variant: Variant, axes: list[str]) -> dict[str, str]:
+    options = {}
+    for text in axes:
+        name, equals, value = text.partition("=")
+        if not equals:
+            raise InputError(f"--axis {text}", "not name=value", "write, for example, --axis hash=murmur")
+        options[name] = value
+    check_axes({name: [value] for name, value in options.items()}, [variant])
+    return axis_values({name: [value] for name, value in options.items()}, variant)[0]
+
+
+def _own_format(variant: Variant, static: Path | None, folder: Path) -> tuple[Path | None, int | None]:
+    """The static file in a format the variant reads; converting is timed apart and is no part of the load."""
+    if static is None or variant.static_format == "llama":
+        return static, None
+    _warm(static)
+    found = demand(variant, "info", {"static": str(static)})["static_format"]
+    if found != "llama":
+        return static, None
+    target = folder / f"{static.name}.{variant.static_format}"
+    return target, convert_apart(variant, static, target)
+
+
+def _warm(path: Path) -> None:
+    if path.exists() and not path.is_file():
+        raise InputError(path, "not a regular file", "give a file")
+    try:
+        environment.set_page_cache(path, "warm")
+    except OSError as error:
+        raise InputError(path, f"not readable ({error.strerror})", "give an existing file") from error
+
+
+def _explain_absence(measured: dict[str, Any], tokens: Path) -> None:
+    """Add the latency, or the reason for its absence."""
+
+    values = {metric.name: value for metric, value in metric_values(measured, measured["timing"])}
+    latency = values.get("draft_latency_us", values.get("draft_latency_chunk_us"))
+    reason = None
+    if measured["n_chunks"] == 0:
+        sizes = f"{measured['n_tokens']} tokens are not more than one chunk of {measured['n_ctx']}"
+        reason = f"{sizes}: nothing was replayed"
+        remedy = "give a longer token file or a smaller --n-ctx"
+        stderr.print(f"{tokens}: {reason}; {remedy}", style="yellow", markup=False)
+    elif latency is None:
+        reason = "nothing was drafted"
+    measured["draft_latency_us"] = latency
+    measured["draft_latency_note"] = reason
+
+
+def _print_measured(measured: dict[str, Any]) -> None:
+    for name, value in measured.items():
+        if not isinstance(value, dict | list):
+            print(f"{name:28} {'null' if value is None else value}")

@@ -1,0 +1,166 @@
+"""The verbs that make text and tokens: `ladder corpus` and `ladder tokens`."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from draft_ladder.base.errors import InputError
+from draft_ladder.base.manifests import cache_dir, copy_artifact, refuse_overwriting
+from draft_ladder.bench.config import corpus_source, load_experiment
+from draft_ladder.cli.default_verb import CutByDefault
+from draft_ladder.cli.display import note, print_json, stages
+from draft_ladder.cli.options import CacheOption, JsonOption, SetOption, TextOption
+from draft_ladder.data.corpus import build_corpus, replay_text
+from draft_ladder.data.resolve import resolve_source
+from draft_ladder.data.tokenizers import load_tokenizer
+from draft_ladder.data.tokens import tokenize_file
+from draft_ladder.report.stats_table import as_text
+from draft_ladder.studies.corpus_comparison import as_record, compare_corpora, write_comparison
+from draft_ladder.studies.corpus_comparison import table as comparison_table
+from draft_ladder.studies.corpus_stats import corpus_stats
+from draft_ladder.studies.corpus_stats import table as stats_table
+
+corpus_app = typer.Typer(
+    cls=CutByDefault, no_args_is_help=True, help="Corpora: cut one from a source, or look into tokens."
+)
+
+
+@corpus_app.command("cut")
+def corpus(
+    source: Annotated[
+        str, typer.Argument(metavar="SOURCE", help="default, wikitext-103, stdlib, files, synthetic.")
+    ],
+    size_mb: Annotated[
+        float, typer.Option("--size-mb", help="MB (10^6 bytes) of the source, cut at a line end.")
+    ],
+    train: Annotated[
+        list[str] | None, typer.Option("--train", metavar="GLOB", help="Corpus files (source files).")
+    ] = None,
+    replay_: Annotated[
+        list[str] | None, typer.Option("--replay", metavar="GLOB", help="Text to replay (source files).")
+    ] = None,
+    path: Annotated[
+        str | None, typer.Option("--path", metavar="DIR", help="A local copy (source wikitext-103).")
+    ] = None,
+    clip: Annotated[
+        bool, typer.Option("--clip", help="Take what there is where the source has less.")
+    ] = False,
+    cache: CacheOption = None,
+    json_: JsonOption = False,
+) -> None:
+    """Make a corpus and the text to replay, as plain files in the cache."""
+    options = {"train": train, "replay": replay_, "path": path}
+    config = corpus_source({"source": source, **{key: value for key, value in options.items() if value}})
+    where = cache_dir(cache)
+    with stages() as progress:
+        resolved = resolve_source(config, where)
+        if resolved.note:
+            note(resolved.note)
+        made = build_corpus(resolved, size_mb, where, progress, clip=clip)
+        text = replay_text(resolved, where, progress)
+    _print_artifacts({"corpus": asdict(made), "replay": asdict(text)}, json_)
+
+
+def tokens(
+    text: Annotated[Path, typer.Argument(metavar="TEXT", help="A text file.")],
+    tokenizer: Annotated[
+        str, typer.Option("--tokenizer", help="tekken, gguf:PATH, or a tokenizer.json.")
+    ] = "tekken",
+    out: Annotated[
+        Path | None, typer.Option("--out", metavar="FILE", help="Copy the token file here.")
+    ] = None,
+    jobs: Annotated[
+        int | None, typer.Option("--jobs", min=1, help="Threads; default: all usable cores.")
+    ] = None,
+    cache: CacheOption = None,
+    json_: JsonOption = False,
+) -> None:
+    """Turn a text into a file of int32 tokens."""
+    if out is not None:
+        refuse_overwriting(out, text)
+    with stages() as progress:
+        made = tokenize_file(
+            text,
+            load_tokenizer(tokenizer),
+            cache_dir(cache),
+            jobs=jobs,
+            progress=progress,
+            report=note,
+        )
+    content = asdict(made)
+    if out is not None:
+        content["path"] = copy_artifact(made.path, out)
+    _print_artifacts({"tokens": content}, json_)
+
+
+def _print_artifacts(artifacts: dict[str, dict[str, Any]], json_: bool) -> None:
+    plain = {
+        name: {key: str(value) if isinstance(value, Path) else value for key, value in fields.items()}
+        for name, fields in artifacts.items()
+    }
+    if json_:
+        print_json(plain)
+        return
+    for fields in plain.values():
+        size = f"{fields['bytes']} bytes" if "bytes" in fields else f"{fields['n_tokens']} tokens"
+        print(f"{fields['path']}  {size}  sha256 {fields['sha256']}")
+
+
+@corpus_app.command("stats")
+def stats(
+    files: Annotated[
+        list[Path], typer.Argument(metavar="FILE.tok...", help="Token files; several make a table.")
+    ],
+    replay: Annotated[
+        Path | None,
+        typer.Option("--replay", metavar="FILE.tok", help="Replay this text: hit rate, acceptance."),
+    ] = None,
+    static: Annotated[
+        Path | None,
+        typer.Option("--static", metavar="FILE", help="Static cache to replay with (default: counted now)."),
+    ] = None,
+    json_: JsonOption = False,
+) -> None:
+    """Print the statistics of token files that decide how well n-gram drafting does.
+
+    With --static alone the (one) file itself is what is replayed.
+    """
+    if static is not None and len(files) > 1:
+        raise InputError("--static", "belongs to one token file", "name one file, or leave --static out")
+    if static is not None and replay is None:
+        replay = files[0]
+    found = {str(path): corpus_stats(path, replay, static) for path in files}
+    if json_:
+        content = {path: asdict(stats) for path, stats in found.items()}
+        print(json.dumps(content, indent=2, allow_nan=False))
+        return
+    names = [Path(path).name for path in found]
+    headings = names if len(set(names)) == len(names) else list(found)
+    print(stats_table(dict(zip(headings, found.values(), strict=True))))
+
+
+@corpus_app.command("compare")
+def compare(
+    config: Annotated[Path, typer.Argument(metavar="CONFIG", help="Whose corpus is real text.")],
+    set_: SetOption = None,
+    text: TextOption = None,
+    seed: Annotated[int, typer.Option("--seed", min=0, help="Of the synthetic language.")] = 1,
+    out: Annotated[
+        Path | None, typer.Option("--out", metavar="FOLDER", help="Write the record and a page there.")
+    ] = None,
+    cache: CacheOption = None,
+    json_: JsonOption = False,
+) -> None:
+    """Set a config's real text beside synthetic text of the same sizes: can the one stand for the other?"""
+    experiment, _ = load_experiment(config, set_ or [])
+    pairs = compare_corpora(experiment, cache_dir(cache), text, seed, note)
+    if not pairs:
+        raise InputError(config, "names no size above 0 that its text has", "set sizes_mb")
+    if out is not None:
+        write_comparison(pairs, seed, out)
+    print(json.dumps(as_record(pairs, seed), allow_nan=False) if json_ else as_text(comparison_table(pairs)))

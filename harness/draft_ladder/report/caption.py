@@ -1,0 +1,82 @@
+"""The words below every chart: where its figures come from, and what it cannot show."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from textwrap import wrap
+
+from draft_ladder.bench.records import RunSpec
+from draft_ladder.bench.stats import Results
+
+CAPTION_CHARACTERS = 165  # of a line as wide as the picture
+
+
+def caption(results: Results) -> list[str]:
+    """Machine, build, commit, corpus and settings, in lines as wide as a picture."""
+    machine, experiment = results.machine, results.experiment
+    specs = [record.spec for record in results.records]
+    replayed = ", ".join(dict.fromkeys(spec.replay_text.label for spec in _by_size(specs)))
+    builds = [
+        record.measured["build"]
+        for record in results.records
+        if record.measured and "build" in record.measured
+    ]
+    build = f"{builds[0].get('compiler')} {builds[0].get('cxx_flags')}" if builds else "build unknown"
+    commits = sorted(
+        {str(record.environment.get("git_commit") or "unknown")[:10] for record in results.records}
+    )
+    dirty = " (changed)" if any(record.environment.get("git_dirty") for record in results.records) else ""
+    ram = machine.get("ram_bytes")
+    memory = f", {ram / 1e9:.0f} GB" if isinstance(ram, int) else ""
+    tokenizers = ", ".join(dict.fromkeys(spec.tokenizer.name for spec in _by_size(specs)))
+    lines = [
+        f"{machine.get('cpu_model')}, {machine.get('cpu_logical_total')} cores{memory}, "
+        f"{machine.get('system')} {machine.get('kernel')}  ·  {build}  ·  commit {', '.join(commits)}{dirty}",
+        f"corpus: {_clipped(corpora(specs), 100)}  ·  replayed: {_clipped(replayed, 120)}  ·  {tokenizers}"
+        f"  ·  {_settings(specs)}  ·  experiment {experiment.get('name')}",
+    ]
+    return [part for line in lines for part in wrap(line, CAPTION_CHARACTERS)]
+
+
+def corpora(specs: Sequence[RunSpec]) -> str:
+    """Every corpus with its kind; with its sizes, where there are several."""
+    sizes: dict[str, list[str]] = {}
+    for spec in _by_size(specs):
+        if spec.corpus.kind != "none":
+            found = sizes.setdefault(f"{spec.corpus.label} ({spec.corpus.kind})", [])
+            if f"{spec.size_mb:g}" not in found:
+                found.append(f"{spec.size_mb:g}")
+    if len(sizes) > 1:
+        return "; ".join(f"{label}: {', '.join(found)} MB" for label, found in sizes.items())
+    return next(iter(sizes), "none")
+
+
+def _by_size(specs: Sequence[RunSpec]) -> list[RunSpec]:
+    return sorted(specs, key=lambda spec: spec.size_mb)
+
+
+def _settings(specs: Sequence[RunSpec]) -> str:
+    values = {name: sorted({getattr(spec, name) for spec in specs}) for name in ("n_ctx", "n_draft")}
+    return ", ".join(f"{name} {'/'.join(map(str, found))}" for name, found in values.items())
+
+
+def absences(results: Results) -> list[str]:
+    """What the chart cannot show, and why."""
+    failed: dict[str, set[str]] = {}
+    for record in results.records:
+        if record.failure is not None:
+            spec = record.spec
+            failed.setdefault(record.failure.reason, set()).add(
+                f"{spec.variant_label} at {spec.size_mb:g} MB"
+            )
+    lines = [
+        _clipped(f"failed and not shown ({reason}): {', '.join(sorted(cells))}", 170)
+        for reason, cells in sorted(failed.items())
+    ]
+    if results.missing_total:
+        lines.append(f"unfinished: {results.missing_total} runs are still to be made")
+    return lines
+
+
+def _clipped(text: str, length: int) -> str:
+    return text if len(text) <= length else text[: length - 1] + "…"

@@ -1,0 +1,204 @@
+"""Two results folders side by side: how many times better the second is, cell by cell.
+
+A folder is results/<machine>/<experiment>, now or as it was in a commit: `REV:FOLDER`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from draft_ladder.base.commits import files_of
+from draft_ladder.base.errors import InputError
+from draft_ladder.bench.metrics import COSTS
+from draft_ladder.bench.records import RunRecord, differing_drafts
+from draft_ladder.bench.stats import Results, SummaryRow, load_results, run_rows, summarize
+from draft_ladder.report.stats_table import TextTable, figure
+
+# Of a module's build; its flags are only noted.
+BUILD_KEYS = ("compiler", "standard_library", "build_type")
+MACHINE_KEYS = ("cpu_model", "cpu_logical_total", "ram_bytes", "system")
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One metric of one variant at one corpus size in both runs.
+
+    `ratio`: A's median over B's, above 1 where B is better.
+    """
+
+    variant: str
+    size_mb: float
+    metric: str
+    unit: str
+    a: float
+    b: float
+    ratio: float
+    a_range: tuple[float, float]
+    b_range: tuple[float, float]
+    overlap: bool
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """All cells that both runs have; `differences` are the ways in which the runs are unlike.
+
+    `notes` are worth knowing, though they make no figure incomparable.
+    """
+
+    cells: list[Cell]
+    differences: list[str]
+    notes: list[str]
+    only_a: list[str]
+    only_b: list[str]
+
+
+@contextmanager
+def opened(name: str) -> Iterator[Results]:
+    """The results that `name` means: a folder, or REV:FOLDER for the folder in a commit."""
+    revision, colon, path = name.partition(":")
+    if not colon or Path(name).exists():
+        yield load_results(Path(name))
+        return
+    remedy = "give FOLDER or REV:FOLDER as `git archive REV FOLDER` takes it"
+    with files_of(revision, path, remedy=remedy) as folder:
+        yield load_results(folder / path)
+
+
+def compare(a: Results, b: Results, *, force: bool = False) -> Comparison:
+    """Compare two results. Raises InputError for unlike settings, inputs or machines unless `force`."""
+    differences = unlikeness(a, b)
+    if differences and not force:
+        raise InputError(
+            f"{a.folder.name} and {b.folder.name}",
+            f"are not alike: {'; '.join(differences)}",
+            "compare like with like, or give --force to compare all the same",
+        )
+    rows_a, rows_b = _by_cell(a), _by_cell(b)
+    cells = [
+        cell for key in rows_a if key in rows_b and (cell := _cell(rows_a[key], rows_b[key])) is not None
+    ]
+    names_a, names_b = ({f"{key[0]} at {key[1]:g} MB" for key in rows} for rows in (rows_a, rows_b))
+    return Comparison(
+        cells, differences, flag_notes([a, b]), sorted(names_a - names_b), sorted(names_b - names_a)
+    )
+
+
+def unlikeness(a: Results, b: Results) -> list[str]:
+    """What makes the figures incomparable: machine, compiler, settings, texts, tokenizer, drafts."""
+    found = [
+        f"{key} is {a.machine.get(key)} and {b.machine.get(key)}"
+        for key in MACHINE_KEYS
+        if a.machine.get(key) != b.machine.get(key)
+    ]
+    for key in BUILD_KEYS:
+        built_a, built_b = _built(a, key), _built(b, key)
+        # Records of a module that does not say are no evidence of another one.
+        if built_a and built_b and built_a != built_b:
+            found.append(f"{key} is {_listed(built_a)} and {_listed(built_b)}")
+    for name, values_a, values_b in (
+        (name, _values(a, name), _values(b, name)) for name in ("n_ctx", "n_draft", "page_cache", "cpu")
+    ):
+        if values_a != values_b:
+            found.append(f"{name} is {_listed(values_a)} and {_listed(values_b)}")
+    if _values(a, "tokens_sha256") != _values(b, "tokens_sha256"):
+        found.append("they replay different tokens")
+    pair = differing_drafts([*a.records, *b.records])
+    if pair is not None:
+        found.append(f"they draft differently: {pair[0].spec.describe()} and {pair[1].spec.describe()}")
+    corpora_a, corpora_b = _corpora(a), _corpora(b)
+    sizes = sorted(set(corpora_a) & set(corpora_b))
+    unlike = [f"{size:g}" for size in sizes if corpora_a[size] != corpora_b[size]]
+    if unlike:
+        found.append(
+            f"the corpus of {', '.join(unlike)} MB is another text or came through another tokenizer"
+        )
+    return found
+
+
+def flag_notes(folders: Sequence[Results]) -> list[str]:
+    """A line for each folder whose modules were built with other compiler flags than the first's."""
+    first, *others = folders
+    return [line for other in others if (line := _flag_note(first, other)) is not None]
+
+
+def _flag_note(a: Results, b: Results) -> str | None:
+    flags_a, flags_b = _built(a, "cxx_flags"), _built(b, "cxx_flags")
+    if not flags_a or not flags_b or flags_a == flags_b:
+        return None
+    words_a, words_b = ({word for flags in found for word in flags.split()} for found in (flags_a, flags_b))
+    parts = [
+        f"{results.folder.name} with {' '.join(sorted(more))}"
+        for results, more in ((a, words_a - words_b), (b, words_b - words_a))
+        if more
+    ]
+    alike = f"{a.folder.name} and {b.folder.name} were built with other compiler flags"
+    return f"{alike}: {', '.join(parts)}" if parts else f"{alike}: the same in another order"
+
+
+def _built(results: Results, key: str) -> set[str]:
+    """What the modules of all records say of their build."""
+    builds = [(record.measured or {}).get("build") or {} for record in results.records]
+    return {str(build[key]) for build in builds if build.get(key) is not None}
+
+
+def _values(results: Results, name: str) -> set[Any]:
+    return {getattr(record.spec, name) for record in results.records}
+
+
+def _listed(values: set[Any]) -> str:
+    return "/".join(sorted(str(value) for value in values)) or "nothing"
+
+
+def _corpora(results: Results) -> dict[float, tuple[Any, ...]]:
+    def identity(record: RunRecord) -> tuple[Any, ...]:
+        return record.spec.corpus.sha256, record.spec.tokenizer.sha256
+
+    return {record.spec.size_mb: identity(record) for record in results.records}
+
+
+def _by_cell(results: Results) -> dict[tuple[str, float, str], SummaryRow]:
+    rows = summarize(run_rows(results.records))
+    return {(row.variant, row.size_mb, row.metric): row for row in rows if row.metric in COSTS}
+
+
+def _cell(a: SummaryRow, b: SummaryRow) -> Cell | None:
+    figures = (a.median, b.median, a.min, a.max, b.min, b.max)
+    if any(value is None for value in figures) or not b.median:
+        return None
+    a_median, b_median, a_low, a_high, b_low, b_high = (
+        float(value) for value in figures if value is not None
+    )
+    return Cell(
+        a.variant,
+        a.size_mb,
+        a.metric,
+        a.unit,
+        a_median,
+        b_median,
+        a_median / b_median,
+        (a_low, a_high),
+        (b_low, b_high),
+        a_low <= b_high and b_low <= a_high,
+    )
+
+
+def as_table(comparison: Comparison) -> TextTable:
+    """A row per cell."""
+    rows = [
+        (
+            cell.variant,
+            f"{cell.size_mb:g}",
+            cell.metric,
+            figure(cell.a),
+            figure(cell.b),
+            f"{cell.ratio:.3f}",
+            "overlap" if cell.overlap else "apart",
+        )
+        for cell in comparison.cells
+    ]
+    columns = ("variant", "MB", "metric", "A", "B", "A/B", "ranges")
+    return TextTable("A over B: above 1 where B is faster or smaller", columns, rows)

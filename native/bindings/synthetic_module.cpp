@@ -1,0 +1,151 @@
+// harness._synthetic: makes synthetic token streams and counts what `ladder corpus stats` prints. The GIL is
+// released while it works.
+#include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
+#include <nanobind/stl/pair.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <exception>
+#include <new>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/check.hpp"
+#include "base/types.hpp"
+#include "counting/bigram_counts.hpp"
+#include "formats/file_io.hpp"
+#include "textgen/synthetic.hpp"
+
+namespace nb = nanobind;
+
+namespace {
+
+using namespace ladder;
+
+// Token files are little-endian and these modules write memory as it is.
+static_assert(std::endian::native == std::endian::little);
+
+template <class Value>
+Value item(const nb::dict& dict, const char* key) {
+    if (!dict.contains(key)) {
+        throw InputError(std::string("synthetic parameters: ") + key + ": is missing; give it");
+    }
+    return nb::cast<Value>(dict[key]);
+}
+
+synthetic::Branching branching_of(const nb::dict& dict) {
+    return {.discount = item<double>(dict, "discount"),
+            .scale_log2 = item<double>(dict, "scale_log2"),
+            .head = item<double>(dict, "head"),
+            .head_scale_log2 = item<double>(dict, "head_scale_log2"),
+            .spread_log2 = item<double>(dict, "spread_log2"),
+            .frequent_log2 = item<double>(dict, "frequent_log2")};
+}
+
+synthetic::Parameters parameters_of(const nb::dict& dict) {
+    return {.vocabulary = item<std::uint32_t>(dict, "vocabulary"),
+            .frequencies = item<synthetic::Knots>(dict, "frequencies"),
+            .bigram = branching_of(item<nb::dict>(dict, "bigram")),
+            .trigram = branching_of(item<nb::dict>(dict, "trigram")),
+            .openness = item<double>(dict, "openness"),
+            .copy = item<std::vector<double>>(dict, "copy"),
+            .copy_spread_log2 = item<double>(dict, "copy_spread_log2"),
+            .copy_pair_spread_log2 = item<double>(dict, "copy_pair_spread_log2"),
+            .copy_frequent_log2 = item<double>(dict, "copy_frequent_log2"),
+            .jump = item<double>(dict, "jump"),
+            .document_tokens = item<synthetic::Knots>(dict, "document_tokens")};
+}
+
+// A language and one stream of its documents, read from the start.
+class Generator {
+public:
+    Generator(const nb::dict& parameters, std::uint64_t language_seed, std::uint64_t stream_seed)
+        : language_(parameters_of(parameters), language_seed), text_(language_, stream_seed) {}
+    Generator(const Generator&) = delete;
+    Generator& operator=(const Generator&) = delete;
+
+    nb::bytes read(std::size_t n_tokens) {
+        std::vector<Token> tokens(n_tokens);
+        {
+            const nb::gil_scoped_release release;
+            text_.fill(tokens);
+        }
+        return nb::bytes(tokens.data(), tokens.size() * sizeof(Token));
+    }
+
+    [[nodiscard]] std::uint64_t documents() const { return text_.documents(); }
+    [[nodiscard]] std::size_t memory_bytes() const { return language_.memory_bytes() + text_.memory_bytes(); }
+
+private:
+    synthetic::Language language_;
+    synthetic::Text text_;
+};
+
+using TokenArray = nb::ndarray<const Token, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+
+nb::list count_prefixes(const TokenArray& tokens, const std::vector<std::uint64_t>& lengths) {
+    nb::list result;
+    for (const std::uint64_t length : lengths) {
+        if (length > tokens.size()) {
+            throw InputError("prefix of " + std::to_string(length) + " tokens: there are " +
+                             std::to_string(tokens.size()) + "; ask for no more");
+        }
+        CountReport report;
+        {
+            const nb::gil_scoped_release release;
+            AlignedBuffer prefix(length * sizeof(Token));
+            if (length > 0) {
+                std::memcpy(prefix.data(), tokens.data(), prefix.size());
+            }
+            report = count_bigrams(std::move(prefix), "<tokens>", {}, [](auto, auto) {});
+        }
+        if (PyErr_CheckSignals() != 0) {
+            throw nb::python_error();
+        }
+        nb::dict counts;
+        counts["n_tokens"] = length;
+        counts["n_bigrams"] = report.n_bigrams;
+        counts["n_pairs"] = report.n_pairs;
+        counts["n_single"] = report.n_single;
+        counts["n_at_most_100"] = report.n_at_most_100;
+        counts["largest"] = report.largest;
+        result.append(counts);
+    }
+    return result;
+}
+
+void translate_errors(const std::exception_ptr& error, void*) {
+    try {
+        std::rethrow_exception(error);
+    } catch (const InputError& bad_input) {
+        PyErr_SetString(PyExc_ValueError, bad_input.what());
+    } catch (const std::bad_alloc&) {
+        PyErr_SetString(PyExc_MemoryError, "not enough memory; use a smaller corpus");
+    }
+}
+
+}  // namespace
+
+NB_MODULE(_synthetic, module) {
+    using namespace nb::literals;
+    nb::register_exception_translator(translate_errors);
+    module.doc() =
+        "Synthetic token streams, and counts of token streams. Bad input is a ValueError of one line.";
+    nb::class_<Generator>(module, "Generator", "The tokens of one stream of one language, from its start.")
+        .def(nb::init<const nb::dict&, std::uint64_t, std::uint64_t>(), "parameters"_a, "language_seed"_a,
+             "stream_seed"_a)
+        .def("read", &Generator::read, "n_tokens"_a, "The next tokens as int32 little-endian bytes.")
+        .def("documents", &Generator::documents, "Documents begun so far.")
+        .def("memory_bytes", &Generator::memory_bytes, "Of the tables; the same however much is read.");
+    module.def(
+        "count_prefixes", &count_prefixes, "tokens"_a, "lengths"_a,
+        "For each length: n_tokens, n_bigrams, n_pairs, n_single, n_at_most_100 and largest of the first "
+        "tokens, counted as a static cache counts.");
+}

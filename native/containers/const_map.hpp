@@ -1,0 +1,411 @@
+// A verified const map from bigrams to 64-bit values, in the published formats VMAP0001 (split) and PMAP0001
+// (paired): a binary fuse table whose three probed words XOR to the value, and a 64-bit check word that tells
+// absent keys.
+//
+//   bytes 0..7 magic, 8..15 seed, then four uint32: segment length, segment count, slots, keys (0 if
+//   unknown); split: all value words, then all check words; paired: value word and check word side by side,
+//   slot by slot; last 8 bytes: FNV-1a of everything before. Little-endian.
+//
+// Keys are hashed with XXH64 over the two tokens as 8 little-endian bytes.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <limits>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/aligned_buffer.hpp"
+#include "base/check.hpp"
+#include "base/types.hpp"
+#include "base/xxh64.hpp"
+
+namespace ladder {
+
+enum class MapLayout : std::uint32_t { split = 0, paired = 1 };
+
+// What lookup() gives for a key that is not in the map; never a value.
+inline constexpr std::uint64_t map_absent = std::numeric_limits<std::uint64_t>::max();
+
+namespace const_map {
+
+inline constexpr std::size_t checksum_bytes = 8;
+inline constexpr std::size_t slot_bytes = 16;
+inline constexpr std::array<std::uint8_t, 8> split_magic{'V', 'M', 'A', 'P', '0', '0', '0', '1'};
+inline constexpr std::array<std::uint8_t, 8> paired_magic{'P', 'M', 'A', 'P', '0', '0', '0', '1'};
+
+[[nodiscard]] constexpr const std::array<std::uint8_t, 8>& magic_of(MapLayout layout) noexcept {
+    return layout == MapLayout::split ? split_magic : paired_magic;
+}
+
+struct Header {
+    std::array<std::uint8_t, 8> magic;
+    std::uint64_t seed;
+    std::uint32_t segment_length;
+    std::uint32_t segment_count;
+    std::uint32_t n_slots;
+    std::uint32_t n_keys;
+};
+static_assert(sizeof(Header) == 32);
+
+// The high half of a 64 x 32 bit product: maps a hash evenly onto 0..limit-1, in the order of the hashes.
+[[nodiscard]] constexpr std::uint32_t scale(std::uint64_t hash, std::uint32_t limit) noexcept {
+    const std::uint64_t low = (hash & 0xffffffffU) * limit;
+    const std::uint64_t high = (hash >> 32) * limit;
+    return static_cast<std::uint32_t>((high + (low >> 32)) >> 32);
+}
+
+[[nodiscard]] constexpr std::uint64_t check_word(std::uint64_t hash) noexcept {
+    return hash ^ (hash >> 32);
+}
+
+struct Positions {
+    std::uint32_t first;
+    std::uint32_t second;
+    std::uint32_t third;
+};
+
+// Where a hash probes. Every position is below slots() because segment_length is a power of two.
+struct Geometry {
+    std::uint64_t seed = 0;
+    std::uint32_t segment_length = 0;
+    std::uint32_t segment_mask = 0;
+    std::uint32_t first_limit = 0;  // segment_count * segment_length
+
+    [[nodiscard]] std::uint64_t hash(Bigram key) const noexcept {
+        const std::uint64_t word = static_cast<std::uint32_t>(key.first) |
+                                   (static_cast<std::uint64_t>(static_cast<std::uint32_t>(key.second)) << 32);
+        std::uint64_t mixed = xxh64_word(word) + seed;
+        mixed = (mixed ^ (mixed >> 33)) * 0xff51afd7ed558ccdU;
+        mixed = (mixed ^ (mixed >> 33)) * 0xc4ceb9fe1a85ec53U;
+        return mixed ^ (mixed >> 33);
+    }
+    [[nodiscard]] Positions probe(std::uint64_t hash) const noexcept {
+        const std::uint32_t first = scale(hash, first_limit);
+        const std::uint32_t second = first + segment_length;
+        return {first, second ^ (static_cast<std::uint32_t>(hash >> 18) & segment_mask),
+                (second + segment_length) ^ (static_cast<std::uint32_t>(hash) & segment_mask)};
+    }
+    [[nodiscard]] std::uint32_t slots() const noexcept { return first_limit + 2 * segment_length; }
+};
+
+[[nodiscard]] inline std::uint64_t fnv1a(std::span<const std::byte> bytes) noexcept {
+    std::uint64_t hash = 0xcbf29ce484222325U;
+    for (const std::byte byte : bytes) {
+        hash = (hash ^ std::to_integer<std::uint64_t>(byte)) * 0x100000001b3U;
+    }
+    return hash;
+}
+
+}  // namespace const_map
+
+// Opens a map in place; the bytes (8-byte aligned) must outlive the view. Whatever the bytes are, no lookup
+// reads outside them: sizes and segments are validated here. Default-constructed it is an empty map.
+template <MapLayout layout>
+class BasicConstMapView {
+public:
+    BasicConstMapView() = default;
+    // `name` and `base` (where the map starts in that file) are for errors only.
+    explicit BasicConstMapView(std::span<const std::byte> bytes, const std::string& name = "<bytes>",
+                               std::uint64_t base = 0) {
+        const auto refuse = [&](std::uint64_t offset, const std::string& problem) {
+            throw InputError(name, base + offset, problem, "the file is damaged; build it again");
+        };
+        if (bytes.size() < sizeof(const_map::Header) + const_map::checksum_bytes) {
+            refuse(bytes.size(), "the const map is cut inside its header");
+        }
+        const_map::Header header;
+        std::memcpy(&header, bytes.data(), sizeof header);
+        if (header.magic != const_map::magic_of(layout)) {
+            refuse(0, "the const map does not begin with its magic");
+        }
+        const std::uint64_t wanted =
+            sizeof header + std::uint64_t{header.n_slots} * const_map::slot_bytes + const_map::checksum_bytes;
+        if (bytes.size() != wanted) {
+            refuse(24, "the const map names " + std::to_string(header.n_slots) + " slots, which take " +
+                           std::to_string(wanted) + " bytes, not " + std::to_string(bytes.size()));
+        }
+        if (header.n_keys > header.n_slots) {
+            refuse(28, "the const map names more keys than slots");
+        }
+        if (header.n_slots > 0 &&
+            (!std::has_single_bit(header.segment_length) || header.segment_count == 0 ||
+             (std::uint64_t{header.segment_count} + 2) * header.segment_length != header.n_slots)) {
+            refuse(16, "the const map's segments do not add up to its slots");
+        }
+        if (reinterpret_cast<std::uintptr_t>(bytes.data()) % alignof(std::uint64_t) != 0) {
+            throw InternalError("a const map was opened at an address that is not a multiple of 8");
+        }
+        bytes_ = bytes;
+        n_keys_ = header.n_keys;
+        n_slots_ = header.n_slots;
+        words_ = reinterpret_cast<const std::uint64_t*>(bytes.data() + sizeof header);
+        if (n_slots_ > 0) {
+            geometry_ = {header.seed, header.segment_length, header.segment_length - 1,
+                         header.segment_count * header.segment_length};
+        }
+    }
+
+    // The key's value, or map_absent.
+    [[nodiscard]] std::uint64_t lookup(Bigram key) const noexcept {
+        if (n_slots_ == 0) [[unlikely]] {
+            return map_absent;
+        }
+        const std::uint64_t hash = geometry_.hash(key);
+        const const_map::Positions at = geometry_.probe(hash);
+        if ((check(at.first) ^ check(at.second) ^ check(at.third)) != const_map::check_word(hash)) {
+            return map_absent;
+        }
+        return value(at.first) ^ value(at.second) ^ value(at.third);
+    }
+
+    // Whether the stored FNV-1a checksum is that of the bytes: about a nanosecond a byte.
+    [[nodiscard]] bool verify_checksum() const noexcept {
+        if (bytes_.empty()) {
+            return true;
+        }
+        const std::size_t covered = bytes_.size() - const_map::checksum_bytes;
+        return const_map::fnv1a(bytes_.first(covered)) ==
+               load_unaligned<std::uint64_t>(bytes_.data() + covered);
+    }
+
+    [[nodiscard]] std::uint32_t n_keys() const noexcept { return n_keys_; }  // 0 if the writer did not say
+    [[nodiscard]] std::uint32_t n_slots() const noexcept { return n_slots_; }
+    [[nodiscard]] std::span<const std::byte> bytes() const noexcept { return bytes_; }
+
+private:
+    [[nodiscard]] std::uint64_t value(std::uint32_t slot) const noexcept {
+        return layout == MapLayout::split ? words_[slot] : words_[std::size_t{slot} * 2];
+    }
+    [[nodiscard]] std::uint64_t check(std::uint32_t slot) const noexcept {
+        return layout == MapLayout::split ? words_[std::size_t{n_slots_} + slot]
+                                          : words_[std::size_t{slot} * 2 + 1];
+    }
+
+    std::span<const std::byte> bytes_;
+    const std::uint64_t* words_ = nullptr;
+    const_map::Geometry geometry_;
+    std::uint32_t n_slots_ = 0;
+    std::uint32_t n_keys_ = 0;
+};
+
+using ConstMapView = BasicConstMapView<MapLayout::split>;
+using PairedConstMapView = BasicConstMapView<MapLayout::paired>;
+
+namespace const_map {
+
+// Table sizes of the binary fuse construction for three probes: segments grow with the logarithm of the
+// number of keys, the room to spare shrinks towards an eighth. After a few failed seeds a little more room is
+// given.
+[[nodiscard]] inline Geometry size_for(std::size_t n_keys, unsigned attempt) {
+    constexpr std::uint32_t longest_segment = 1U << 18;
+    const auto keys = static_cast<double>(n_keys);
+    const double exponent = std::floor(std::log(keys) / std::log(3.33) + 2.25);
+    const std::uint32_t length = std::min(longest_segment, 1U << static_cast<unsigned>(exponent));
+    const double room = n_keys < 2 ? 1.0 : std::max(1.125, 0.875 + 0.25 * std::log(1e6) / std::log(keys));
+    const double slots = std::ceil(keys * room * (1.0 + 0.05 * (attempt / 4)));
+    const double segments = std::max(3.0, std::ceil(slots / length));
+    if (segments * length > 4294967295.0) {
+        throw InputError("const map: " + std::to_string(n_keys) + " keys are too many; use a smaller corpus");
+    }
+    Geometry geometry;
+    geometry.segment_length = length;
+    geometry.segment_mask = length - 1;
+    geometry.first_limit = (static_cast<std::uint32_t>(segments) - 2) * length;
+    return geometry;
+}
+
+[[nodiscard]] constexpr std::uint64_t seed_of(unsigned attempt) noexcept {
+    // splitmix64: seeds are fixed by the attempt, so that equal input gives equal bytes.
+    std::uint64_t seed = (attempt + 1) * 0x9e3779b97f4a7c15U;
+    seed = (seed ^ (seed >> 30)) * 0xbf58476d1ce4e5b9U;
+    seed = (seed ^ (seed >> 27)) * 0x94d049bb133111ebU;
+    return seed ^ (seed >> 31);
+}
+
+// One construction: 8 bytes a slot, 24 bytes a key beside the input.
+class Peeler {
+public:
+    Peeler(std::span<const Bigram> keys, const Geometry& geometry) : geometry_(geometry) {
+        sort_entries(keys);
+        count_slots();
+        peel();
+        slots_ = {};
+    }
+
+    [[nodiscard]] bool complete() const noexcept { return removed_.size() == entries_.size(); }
+
+    // Fills the slots in the reverse of the order of removal: at its turn an entry's own slot is still zero
+    // and the other two are final. assign(slot, others: Positions, hash, key index).
+    template <class Assign>
+    void assign_all(Assign&& assign) const {
+        for (auto removed = removed_.rbegin(); removed != removed_.rend(); ++removed) {
+            const Entry& entry = entries_[removed->entry];
+            assign(removed->slot, geometry_.probe(entry.hash), entry.hash, entry.key);
+        }
+    }
+
+private:
+    struct Entry {
+        std::uint64_t hash;
+        std::uint32_t key;
+    };
+    struct Slot {
+        std::uint32_t entries_xor = 0;  // with one entry left: that entry
+        std::uint32_t n_entries = 0;
+    };
+    struct Removed {
+        std::uint32_t slot;
+        std::uint32_t entry;
+    };
+
+    // By the high bits of the hash, which decide the segment: neighbouring entries then touch neighbouring
+    // slots.
+    void sort_entries(std::span<const Bigram> keys) {
+        const auto bits =
+            static_cast<unsigned>(std::bit_width(geometry_.first_limit / geometry_.segment_length)) + 2;
+        const unsigned shift = 64 - bits;
+        std::vector<std::uint32_t> starts((std::size_t{1} << bits) + 1, 0);
+        for (const Bigram key : keys) {
+            ++starts[(geometry_.hash(key) >> shift) + 1];
+        }
+        for (std::size_t block = 1; block < starts.size(); ++block) {
+            starts[block] += starts[block - 1];
+        }
+        entries_.resize(keys.size());
+        for (std::size_t i = 0; i < keys.size(); ++i) {
+            const std::uint64_t hash = geometry_.hash(keys[i]);
+            entries_[starts[hash >> shift]++] = {hash, static_cast<std::uint32_t>(i)};
+        }
+    }
+
+    void count_slots() {
+        slots_.resize(geometry_.slots());
+        for (std::size_t i = 0; i < entries_.size(); ++i) {
+            const Positions at = geometry_.probe(entries_[i].hash);
+            for (const std::uint32_t position : {at.first, at.second, at.third}) {
+                slots_[position].entries_xor ^= static_cast<std::uint32_t>(i);
+                ++slots_[position].n_entries;
+            }
+        }
+    }
+
+    void peel() {
+        removed_.reserve(entries_.size());
+        std::vector<std::uint32_t> pending;
+        for (std::uint32_t start = 0; start < slots_.size(); ++start) {
+            pending.push_back(start);
+            while (!pending.empty()) {
+                const std::uint32_t slot = pending.back();
+                pending.pop_back();
+                if (slots_[slot].n_entries == 1) {
+                    remove(slot, pending);
+                }
+            }
+        }
+    }
+
+    void remove(std::uint32_t slot, std::vector<std::uint32_t>& pending) {
+        const std::uint32_t entry = slots_[slot].entries_xor;
+        removed_.push_back({slot, entry});
+        const Positions at = geometry_.probe(entries_[entry].hash);
+        for (const std::uint32_t position : {at.first, at.second, at.third}) {
+            slots_[position].entries_xor ^= entry;
+            if (--slots_[position].n_entries == 1) {
+                pending.push_back(position);
+            }
+        }
+    }
+
+    Geometry geometry_;
+    std::vector<Entry> entries_;
+    std::vector<Slot> slots_;
+    std::vector<Removed> removed_;
+};
+
+// Two equal keys can never be told apart by any seed. Looked for only after a failed construction.
+inline void refuse_repeated_keys(std::span<const Bigram> keys) {
+    std::vector<Bigram> sorted(keys.begin(), keys.end());
+    std::sort(sorted.begin(), sorted.end());
+    const auto repeated = std::adjacent_find(sorted.begin(), sorted.end());
+    if (repeated != sorted.end()) {
+        throw InputError("const map: key (" + std::to_string(repeated->first) + ", " +
+                         std::to_string(repeated->second) + "): occurs twice; give every key once");
+    }
+}
+
+template <MapLayout layout>
+[[nodiscard]] AlignedBuffer write_map(const Peeler* peeler, const Geometry& geometry,
+                                      std::span<const std::uint64_t> values) {
+    const std::size_t n_slots = peeler == nullptr ? 0 : geometry.slots();
+    AlignedBuffer buffer(sizeof(Header) + n_slots * slot_bytes + checksum_bytes);
+    std::memset(buffer.data(), 0, buffer.size());
+    Header header{magic_of(layout),
+                  geometry.seed,
+                  geometry.segment_length,
+                  0,
+                  static_cast<std::uint32_t>(n_slots),
+                  static_cast<std::uint32_t>(values.size())};
+    auto* const words = reinterpret_cast<std::uint64_t*>(buffer.data() + sizeof header);
+    if (peeler != nullptr) {
+        header.segment_count = geometry.first_limit / geometry.segment_length;
+        constexpr std::size_t stride = layout == MapLayout::split ? 1 : 2;
+        std::uint64_t* const checks = words + (layout == MapLayout::split ? n_slots : 1);
+        peeler->assign_all([&](std::uint32_t slot, Positions at, std::uint64_t hash, std::uint32_t key) {
+            const std::size_t first = at.first * stride;
+            const std::size_t second = at.second * stride;
+            const std::size_t third = at.third * stride;
+            words[slot * stride] = values[key] ^ words[first] ^ words[second] ^ words[third];
+            checks[slot * stride] = check_word(hash) ^ checks[first] ^ checks[second] ^ checks[third];
+        });
+    }
+    std::memcpy(buffer.data(), &header, sizeof header);
+    const std::size_t covered = buffer.size() - checksum_bytes;
+    const std::uint64_t checksum = fnv1a(buffer.bytes().first(covered));
+    std::memcpy(buffer.data() + covered, &checksum, sizeof checksum);
+    return buffer;
+}
+
+}  // namespace const_map
+
+// The bytes of a map from keys[i] to values[i]; equal input gives equal bytes. InputError on a repeated key
+// or on the value that means 'absent'.
+template <MapLayout layout>
+[[nodiscard]] AlignedBuffer build_const_map(std::span<const Bigram> keys,
+                                            std::span<const std::uint64_t> values) {
+    LADDER_CHECK(keys.size() == values.size());
+    if (std::find(values.begin(), values.end(), map_absent) != values.end()) {
+        throw InputError("const map: value 2^64-1: means 'absent'; use a smaller value");
+    }
+    if (keys.empty()) {
+        return const_map::write_map<layout>(nullptr, {}, values);
+    }
+    constexpr unsigned most_attempts = 100;
+    for (unsigned attempt = 0; attempt < most_attempts; ++attempt) {
+        const_map::Geometry geometry = const_map::size_for(keys.size(), attempt);
+        geometry.seed = const_map::seed_of(attempt);
+        const const_map::Peeler peeler(keys, geometry);
+        if (peeler.complete()) {
+            return const_map::write_map<layout>(&peeler, geometry, values);
+        }
+        if (attempt == 0) {
+            const_map::refuse_repeated_keys(keys);
+        }
+    }
+    throw InternalError("no seed built the const map");
+}
+
+[[nodiscard]] inline AlignedBuffer build_const_map(MapLayout layout, std::span<const Bigram> keys,
+                                                   std::span<const std::uint64_t> values) {
+    return layout == MapLayout::split ? build_const_map<MapLayout::split>(keys, values)
+                                      : build_const_map<MapLayout::paired>(keys, values);
+}
+
+}  // namespace ladder

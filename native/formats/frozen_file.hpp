@@ -1,0 +1,402 @@
+// The frozen static file: a 128-byte header, the successors of all bigrams end to end (sorted by token inside
+// a bigram), and a const map from bigram to (first successor << 24 | number of successors). Read whole into
+// one buffer and used in place. Both sections begin at multiples of 64 bytes; the map section is exactly a
+// VMAP0001 file (or PMAP0001 in the paired layout).
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <functional>
+#include <numeric>
+#include <span>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "base/check.hpp"
+#include "base/types.hpp"
+#include "base/xxh64.hpp"
+#include "containers/const_map.hpp"
+#include "formats/file_header.hpp"
+#include "formats/file_io.hpp"
+#include "formats/llama_cache_file.hpp"
+
+namespace ladder {
+
+namespace frozen {
+
+inline constexpr std::uint32_t version = 1;
+inline constexpr std::uint64_t section_alignment = 64;
+inline constexpr unsigned count_bits = 24;
+inline constexpr std::uint64_t count_limit = std::uint64_t{1} << count_bits;  // a bigram has fewer successors
+inline constexpr std::uint64_t offset_limit = std::uint64_t{1} << 40;  // all together have at most as many
+
+struct Header {
+    std::array<std::uint8_t, 8> magic;
+    std::uint32_t version;
+    MapLayout layout;
+    std::uint64_t file_bytes;
+    std::uint64_t vocabulary_size;  // of the tokenizer; 0 if unknown
+    std::uint64_t token_limit;      // one more than the largest token id in the file
+    std::uint64_t n_bigrams;
+    std::uint64_t n_successors;
+    std::uint64_t successors_offset;
+    std::uint64_t map_offset;
+    std::uint64_t map_bytes;
+    std::uint64_t successors_xxh64;
+    std::array<std::uint64_t, 4> reserved;
+    std::uint64_t header_xxh64;  // of everything before
+};
+static_assert(sizeof(Header) == 128 && std::is_trivially_copyable_v<Header>);
+
+inline constexpr FormatWords words{"frozen", "freeze the cache again"};
+
+[[noreturn]] inline void refuse(const std::string& name, std::uint64_t offset, const std::string& problem) {
+    refuse_damaged(words, name, offset, problem);
+}
+
+inline void check_sections(const Header& header, const std::string& name) {
+    if (header.layout != MapLayout::split && header.layout != MapLayout::paired) {
+        refuse(name, offsetof(Header, layout), "the map's layout is unknown");
+    }
+    if (header.successors_offset % section_alignment != 0 || header.successors_offset < sizeof(Header) ||
+        header.successors_offset > header.file_bytes ||
+        header.n_successors > (header.file_bytes - header.successors_offset) / sizeof(Successor)) {
+        refuse(name, offsetof(Header, n_successors), "the successors lie outside the file");
+    }
+    if (header.map_offset % section_alignment != 0 ||
+        header.map_offset < header.successors_offset + header.n_successors * sizeof(Successor) ||
+        header.map_offset > header.file_bytes || header.map_bytes != header.file_bytes - header.map_offset) {
+        refuse(name, offsetof(Header, map_offset),
+               "the const map lies outside the file or inside another section");
+    }
+    if (header.n_bigrams > header.n_successors) {
+        refuse(name, offsetof(Header, n_bigrams), "names more bigrams than successors");
+    }
+}
+
+}  // namespace frozen
+
+// The layout of a frozen file's map, from its first bytes (at least the header).
+[[nodiscard]] inline MapLayout frozen_layout(const std::string& path) {
+    Source source = Source::from_file(path, sizeof(frozen::Header));
+    const auto size =
+        static_cast<std::size_t>(std::min<std::uint64_t>(source.size_bytes(), sizeof(frozen::Header)));
+    const std::span<const std::byte> start(source.take(size), size);
+    if (!starts_with_magic(start, frozen_magic) || size < sizeof(frozen::Header)) {
+        throw InputError(path, size, "is not a frozen static cache", "freeze llama.cpp's file first");
+    }
+    return static_cast<MapLayout>(
+        load_unaligned<std::uint32_t>(start.data() + offsetof(frozen::Header, layout)));
+}
+
+// A frozen static cache in memory. Default-constructed it is empty. Loading checks the header, the sections
+// and the map's geometry, so that find() never reads outside; verify() checks the content and is timed apart.
+template <MapLayout layout>
+class BasicFrozenFile {
+public:
+    BasicFrozenFile() = default;
+
+    // `hook` sees the buffer before the file is read into it.
+    [[nodiscard]] static BasicFrozenFile load(const std::string& path, BufferHook hook = nullptr) {
+        return BasicFrozenFile(read_whole_file(path, hook), path);
+    }
+    [[nodiscard]] static BasicFrozenFile from_bytes(std::span<const std::byte> bytes,
+                                                    const std::string& name = "<bytes>") {
+        AlignedBuffer buffer(bytes.size());
+        std::copy(bytes.begin(), bytes.end(), buffer.data());
+        return BasicFrozenFile(std::move(buffer), name);
+    }
+
+    // The successors of a bigram, sorted by token; empty if it has none. InputError if the map is damaged.
+    [[nodiscard]] std::span<const Successor> find(Bigram bigram) const {
+        const std::uint64_t value = map_.lookup(bigram);
+        if (value == map_absent) {
+            return {};
+        }
+        const std::uint64_t first = value >> frozen::count_bits;
+        const std::uint64_t count = value & (frozen::count_limit - 1);
+        if (first + count > header_.n_successors) [[unlikely]] {
+            refuse_value(bigram);
+        }
+        return {successors_ + first, static_cast<std::size_t>(count)};
+    }
+
+    // Checks every byte: the successors' digest and values, then the map's own checksum.
+    void verify() const {
+        if (buffer_.size() == 0) {
+            return;
+        }
+        if (xxh64(std::as_bytes(successors())) != header_.successors_xxh64) {
+            frozen::refuse(name_, header_.successors_offset, "the successors' checksum does not match");
+        }
+        const auto limit = static_cast<std::int64_t>(std::min(header_.token_limit, std::uint64_t{1} << 31));
+        bool valid = true;
+        for (const Successor& successor : successors()) {
+            valid &= (successor.token >= 0) & (successor.token < limit) & (successor.count > 0);
+        }
+        if (!valid) {
+            frozen::refuse(name_, header_.successors_offset, "a successor has a token or count out of range");
+        }
+        if (!map_.verify_checksum()) {
+            frozen::refuse(name_, header_.map_offset, "the const map's checksum does not match");
+        }
+    }
+
+    [[nodiscard]] std::span<const Successor> successors() const noexcept {
+        return {successors_, static_cast<std::size_t>(header_.n_successors)};
+    }
+    [[nodiscard]] const BasicConstMapView<layout>& map() const noexcept { return map_; }
+    [[nodiscard]] std::uint64_t n_bigrams() const noexcept { return header_.n_bigrams; }
+    [[nodiscard]] std::uint64_t n_successors() const noexcept { return header_.n_successors; }
+    [[nodiscard]] std::uint64_t vocabulary_size() const noexcept {
+        return header_.vocabulary_size;
+    }  // 0: unknown
+    [[nodiscard]] std::uint64_t token_limit() const noexcept { return header_.token_limit; }
+    [[nodiscard]] std::size_t static_bytes() const noexcept { return buffer_.size(); }
+
+private:
+    BasicFrozenFile(AlignedBuffer buffer, std::string name)
+        : buffer_(std::move(buffer)), name_(std::move(name)) {
+        if (buffer_.size() == 0) {
+            return;  // an empty file is an empty cache
+        }
+        header_ = read_file_header<frozen::Header>(buffer_.bytes(), name_, frozen_magic, frozen::version,
+                                                   frozen::words);
+        frozen::check_sections(header_, name_);
+        if (header_.layout != layout) {
+            throw InputError(name_, offsetof(frozen::Header, layout),
+                             layout == MapLayout::split
+                                 ? "holds a paired map (PMAP0001), not a split one (VMAP0001)"
+                                 : "holds a split map (VMAP0001), not a paired one (PMAP0001)",
+                             "freeze the cache in the layout this variant reads");
+        }
+        successors_ = reinterpret_cast<const Successor*>(buffer_.data() + header_.successors_offset);
+        map_ = BasicConstMapView<layout>(
+            buffer_.bytes().subspan(static_cast<std::size_t>(header_.map_offset)), name_, header_.map_offset);
+        if (map_.n_keys() != 0 && map_.n_keys() != header_.n_bigrams) {
+            frozen::refuse(name_, offsetof(frozen::Header, n_bigrams),
+                           "header and map differ in the number of bigrams");
+        }
+    }
+
+    [[noreturn]] void refuse_value(Bigram bigram) const {
+        frozen::refuse(name_, header_.map_offset,
+                       "the const map's value of " + bigram_words(bigram) + " points outside the successors");
+    }
+
+    AlignedBuffer buffer_;
+    frozen::Header header_{};
+    const Successor* successors_ = nullptr;
+    BasicConstMapView<layout> map_;
+    std::string name_;
+};
+
+using FrozenFile = BasicFrozenFile<MapLayout::split>;
+using PairedFrozenFile = BasicFrozenFile<MapLayout::paired>;
+
+// Writes a frozen file: add() every bigram once, in any order, then finish().
+class FrozenWriter {
+public:
+    explicit FrozenWriter(Sink& sink, MapLayout layout = MapLayout::split, std::uint64_t vocabulary_size = 0)
+        : sink_(sink) {
+        header_.magic = frozen_magic;
+        header_.version = frozen::version;
+        header_.layout = layout;
+        header_.vocabulary_size = vocabulary_size;
+        header_.successors_offset = sizeof(frozen::Header);
+        sink_.write(std::as_bytes(std::span(&header_, 1)));
+    }
+
+    // `successors` are sorted by token.
+    void add(Bigram bigram, std::span<const Successor> successors) {
+        const std::uint64_t first = header_.n_successors;
+        const std::uint64_t count = successors.size();
+        if (count < 1 || count >= frozen::count_limit || first + count > frozen::offset_limit) {
+            throw InputError("frozen cache: bigram " + bigram_words(bigram) + ": " + std::to_string(count) +
+                             " successors from number " + std::to_string(first) +
+                             " do not fit 24 bits of count and 40 bits of offset; use a smaller corpus");
+        }
+        const auto largest = static_cast<std::uint64_t>(successors.back().token);
+        header_.token_limit =
+            std::max({header_.token_limit, largest + 1, static_cast<std::uint64_t>(bigram.first) + 1,
+                      static_cast<std::uint64_t>(bigram.second) + 1});
+        keys_.push_back(bigram);
+        values_.push_back(first << frozen::count_bits | count);
+        header_.n_successors += count;
+        digest_.update(std::as_bytes(successors));
+        sink_.write(std::as_bytes(successors));
+    }
+
+    void finish() {
+        pad();
+        const AlignedBuffer map = build_const_map(header_.layout, keys_, values_);
+        header_.n_bigrams = keys_.size();
+        header_.map_offset = sink_.offset();
+        header_.map_bytes = map.size();
+        sink_.write(map.bytes());
+        header_.file_bytes = sink_.offset();
+        header_.successors_xxh64 = digest_.digest();
+        header_.header_xxh64 = header_digest(header_);
+        sink_.patch(0, std::as_bytes(std::span(&header_, 1)));
+    }
+
+    [[nodiscard]] const frozen::Header& header() const noexcept { return header_; }
+
+private:
+    void pad() {
+        constexpr std::array<std::byte, frozen::section_alignment> zeros{};
+        const std::uint64_t over = sink_.offset() % frozen::section_alignment;
+        if (over != 0) {
+            sink_.write(std::span(zeros).first(static_cast<std::size_t>(frozen::section_alignment - over)));
+        }
+    }
+
+    Sink& sink_;
+    frozen::Header header_{};
+    Xxh64 digest_;
+    std::vector<Bigram> keys_;
+    std::vector<std::uint64_t> values_;
+};
+
+struct FreezeReport {
+    std::uint64_t n_bigrams = 0;
+    std::uint64_t n_successors = 0;
+    std::uint64_t file_bytes = 0;
+    std::uint64_t read_ns = 0;   // parsing the source, sorting successors and bigrams
+    std::uint64_t write_ns = 0;  // successors, const map, header
+    std::uint64_t total_ns = 0;
+};
+
+// Called now and then during long work; an exception thrown here cancels it.
+using Poll = std::function<void()>;
+
+// All n-grams of a llama.cpp cache, sorted by key, successors sorted by token.
+class SortedCache {
+public:
+    // InputError on an n-gram that occurs twice and, if the vocabulary size is known, on a token beyond it.
+    explicit SortedCache(Source& source, std::uint64_t vocabulary_size = 0, const Poll& poll = {}) {
+        successors_.reserve(
+            static_cast<std::size_t>(source.size_bytes() / sizeof(Successor)));  // touched as filled
+        const std::uint64_t limit = vocabulary_size == 0 ? std::uint64_t{1} << 31 : vocabulary_size;
+        read_llama_cache(source, [&](Bigram bigram, std::span<const Successor> list, std::uint64_t offset) {
+            records_.push_back({bigram, static_cast<std::uint32_t>(list.size()),
+                                static_cast<std::uint32_t>(records_.size()), successors_.size()});
+            successors_.insert(successors_.end(), list.begin(), list.end());
+            const auto start = successors_.end() - static_cast<std::ptrdiff_t>(list.size());
+            const auto by_token = [](const Successor& a, const Successor& b) { return a.token < b.token; };
+            if (!std::is_sorted(start, successors_.end(), by_token)) {
+                std::sort(start, successors_.end(), by_token);
+            }
+            check_vocabulary(source, offset, bigram, successors_.back().token, limit);
+            if (poll && records_.size() % records_per_poll == 0) {
+                poll();
+            }
+        });
+        const auto by_key = [](const Record& a, const Record& b) {
+            return std::pair(a.bigram, a.number) < std::pair(b.bigram, b.number);
+        };
+        if (!std::is_sorted(records_.begin(), records_.end(), by_key)) {
+            std::sort(records_.begin(), records_.end(), by_key);
+        }
+        refuse_repeated(source);
+    }
+
+    // visit(Bigram, std::span<const Successor>) in the order of the keys.
+    template <class Visit>
+    void for_each(Visit&& visit) const {
+        for (const Record& record : records_) {
+            visit(record.bigram,
+                  std::span(successors_).subspan(static_cast<std::size_t>(record.first), record.count));
+        }
+    }
+    [[nodiscard]] std::size_t n_bigrams() const noexcept { return records_.size(); }
+    [[nodiscard]] std::size_t n_successors() const noexcept { return successors_.size(); }
+
+private:
+    struct Record {
+        Bigram bigram;
+        std::uint32_t count;
+        std::uint32_t number;  // in file order
+        std::uint64_t first;
+    };
+
+    static constexpr std::size_t records_per_poll = std::size_t{1} << 16;
+
+    static void check_vocabulary(const Source& source, std::uint64_t offset, Bigram bigram, Token largest,
+                                 std::uint64_t limit) {
+        const auto token = static_cast<std::uint64_t>(std::max({bigram.first, bigram.second, largest}));
+        if (token >= limit) [[unlikely]] {
+            throw InputError(source.name(), offset,
+                             "n-gram " + bigram_words(bigram) + " holds token " + std::to_string(token) +
+                                 ", but the vocabulary has " + std::to_string(limit),
+                             "use the cache made with this tokenizer");
+        }
+    }
+
+    void refuse_repeated(const Source& source) const {
+        const auto repeated =
+            std::adjacent_find(records_.begin(), records_.end(),
+                               [](const Record& a, const Record& b) { return a.bigram == b.bigram; });
+        if (repeated != records_.end()) {
+            // Records lie end to end in the file: number and successors before it give the place.
+            const Record& second = *std::next(repeated);
+            throw_repeated_ngram(source.name(),
+                                 second.number * llama_header_bytes + second.first * sizeof(Successor),
+                                 second.bigram);
+        }
+    }
+
+    std::vector<Record> records_;
+    std::vector<Successor> successors_;
+};
+
+// Freezes a llama.cpp cache (n-grams in any order) into a sink. Equal content gives equal bytes.
+[[nodiscard]] inline FreezeReport freeze(Source& source, Sink& sink, MapLayout layout = MapLayout::split,
+                                         std::uint64_t vocabulary_size = 0, const Poll& poll = {}) {
+    using Clock = std::chrono::steady_clock;
+    const auto ns = [](Clock::time_point from, Clock::time_point to) {
+        return static_cast<std::uint64_t>(
+            std::chrono::duration_cast<std::chrono::nanoseconds>(to - from).count());
+    };
+    const Clock::time_point start = Clock::now();
+    const SortedCache cache(source, vocabulary_size, poll);
+    const Clock::time_point read = Clock::now();
+    FrozenWriter writer(sink, layout, vocabulary_size);
+    cache.for_each(
+        [&](Bigram bigram, std::span<const Successor> successors) { writer.add(bigram, successors); });
+    writer.finish();
+    const Clock::time_point written = Clock::now();
+    const frozen::Header& header = writer.header();
+    return {header.n_bigrams, header.n_successors, header.file_bytes,
+            ns(start, read),  ns(read, written),   ns(start, written)};
+}
+
+inline FreezeReport freeze(const std::string& llama_path, const std::string& frozen_path,
+                           MapLayout layout = MapLayout::split, std::uint64_t vocabulary_size = 0,
+                           const Poll& poll = {}) {
+    Source source = Source::from_file(llama_path);
+    AtomicFile file(frozen_path);
+    const FreezeReport report = freeze(source, file, layout, vocabulary_size, poll);
+    if (poll) {
+        poll();  // the map takes seconds; nothing has appeared yet
+    }
+    file.commit();
+    return report;
+}
+
+[[nodiscard]] inline std::vector<std::byte> freeze_bytes(std::span<const std::byte> llama_bytes,
+                                                         MapLayout layout = MapLayout::split,
+                                                         const std::string& name = "<bytes>") {
+    Source source = Source::from_bytes(llama_bytes, name);
+    MemorySink sink;
+    static_cast<void>(freeze(source, sink, layout));
+    return sink.take();
+}
+
+}  // namespace ladder

@@ -1,0 +1,143 @@
+"""One variant against another: ratios and words by hand, and the real verb on a small text."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from draft_ladder.base.errors import InputError
+from draft_ladder.base.variants import find
+from draft_ladder.bench.config import Experiment
+from draft_ladder.bench.stats import load_results
+from draft_ladder.report.ablate import experiment_for, ratios, sentence, write_chart
+from runner_kit import real_variants, small_experiment
+from sample_records import make_measured, make_record, make_spec, write_results
+
+HISTOGRAM = [[1000, 90], [4000, 9], [64000, 1]]
+
+
+def results(folder: Path, sorted_us: tuple[float, ...], frozen_us: tuple[float, ...]) -> Path:
+    records = [
+        make_record(
+            make_spec(name, size, repeat), make_measured(latency, load_ns=None if size == 0 else 10**9)
+        )
+        for size in (0, 541)
+        for name, latencies in (("sorted_vectors", sorted_us), ("frozen", frozen_us))
+        for repeat, latency in enumerate(latencies)
+    ]
+    records += [
+        make_record(make_spec(name, 541, 0, timing="histogram"), make_measured(histogram=histogram))
+        for name, histogram in (("sorted_vectors", HISTOGRAM), ("frozen", [[2000, 100]]))
+    ]
+    return write_results(folder / "machine" / "sample", records)
+
+
+def test_ratios_and_their_spread(tmp_path: Path) -> None:
+    found = ratios(load_results(results(tmp_path, (10, 12, 14), (5, 6, 8))), "frozen", "sorted_vectors")
+    latency = [one for one in found if one.metric == "draft_latency_us"]
+    assert [(one.size_mb, one.ratio, one.low, one.high, one.overlap) for one in latency] == [
+        (0, 2.0, 10 / 8, 14 / 5, False),
+        (541, 2.0, 10 / 8, 14 / 5, False),
+    ]
+    (slowest,) = [one for one in found if one.metric == "draft_call_max_us"]
+    assert (slowest.size_mb, slowest.ratio) == (541, 32.0)
+    assert [one.size_mb for one in found if one.metric == "load_time_s"] == [541]
+
+
+def test_the_sentence_says_what_changed_and_whether_ranges_overlap(tmp_path: Path) -> None:
+    names = ("frozen", "sorted_vectors")
+    apart = load_results(results(tmp_path / "a", (10, 12, 14), (5, 6, 8)))
+    line = sentence(ratios(apart, *names), {"changes": "one array"}, names)
+    assert line.startswith(
+        "frozen against sorted_vectors: one array. draft latency 2.00 times better "
+        "(ranges apart at every size); load time within 1 % of it"
+    )
+    worse = load_results(results(tmp_path / "b", (5, 6, 9), (8, 12, 14)))
+    assert "draft latency 2.00 times worse (ranges overlap at every size)" in sentence(
+        ratios(worse, *names), {}, names
+    )
+
+
+def test_the_chart_is_drawn_the_same_twice(tmp_path: Path) -> None:
+    names = ("frozen", "sorted_vectors")
+    found = load_results(results(tmp_path, (10, 12, 14), (5, 6, 8)))
+    first = write_chart(ratios(found, *names), found, names, tmp_path / "one")
+    second = write_chart(ratios(found, *names), found, names, tmp_path / "two")
+    assert [path.name for path in first] == ["frozen.svg", "frozen.png"]
+    assert [path.read_bytes() for path in first] == [path.read_bytes() for path in second]
+
+
+def test_the_experiment_is_the_pair_with_a_histogram_pass() -> None:
+    real_variants()
+    made = experiment_for(small_experiment(), find("sorted_lower_bound"))
+    assert made.variants == ("sorted_vectors", "sorted_lower_bound")
+    assert (made.name, made.histogram_repeats) == ("small-sorted_lower_bound", 1)
+    with pytest.raises(InputError, match="names no `versus`"):
+        experiment_for(small_experiment(), find("copying_map"))
+
+
+def test_folders_without_the_pair_are_refused(tmp_path: Path) -> None:
+    folder = write_results(tmp_path / "m" / "s", [make_record(make_spec("frozen"), make_measured())])
+    with pytest.raises(InputError, match="has no figures of both sorted_vectors and frozen"):
+        ratios(load_results(folder), "frozen", "sorted_vectors")
+
+
+def ladder(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    code = "from draft_ladder.cli import main; main()"
+    root = Path(__file__).parents[2]
+    environment = {**os.environ, "PYTHONPATH": str(root)}
+    return subprocess.run(
+        [sys.executable, "-c", code, *arguments], cwd=folder, env=environment, capture_output=True, text=True
+    )
+
+
+def test_the_verb_measures_charts_and_says(tmp_path: Path) -> None:
+    real_variants()
+    text = tmp_path / "text"
+    text.mkdir()
+    words = ["the", "cat", "sat", "on", "the", "mat", "and", "the", "dog", "by", "the", "log"]
+    lines = [" ".join(words[(i * j) % 12] for j in range(40)) for i in range(2500)]
+    (text / "train.txt").write_text("\n".join(lines) + "\n")
+    (text / "replay.txt").write_text("\n".join(lines[:200]) + "\n")
+    config = tmp_path / "small.toml"
+    config.write_text(
+        'name = "small"\nsizes_mb = [0, 0.2]\nn_ctx = 512\nrepeats = 2\nvariants = ["frozen"]\n'
+        f'[corpus]\nsource = "files"\nlabel = "cats"\n'
+        f'train = ["{text}/train.txt"]\nreplay = ["{text}/replay.txt"]\n'
+    )
+    options = ("--config", "small.toml", "--cache-dir", "cache", "--machine", "here")
+    done = ladder(tmp_path, "ablate", "unsorted_vectors", *options, "--json")
+    assert done.returncode == 0, done.stderr
+    answer = json.loads(done.stdout)
+    assert answer["sentence"].startswith(
+        "unsorted_vectors against sorted_vectors: successors stay in the order"
+    )
+    assert {one["size_mb"] for one in answer["ratios"]} == {0, 0.2}
+    # The config's name is in both folders: another config's run leaves them alone.
+    assert (tmp_path / "plots/here/small-unsorted_vectors/unsorted_vectors.svg").is_file()
+    folder = "results/here/small-unsorted_vectors"
+    again = ladder(tmp_path, "ablate", "unsorted_vectors", "--from", folder, "--json")
+    assert json.loads(again.stdout) == answer
+    stats = ladder(tmp_path, "stats", folder)
+    assert "p99.9" in stats.stdout
+
+
+def test_a_variant_that_changes_nothing_is_refused_with_records_too(tmp_path: Path) -> None:
+    real_variants()
+    folder = results(tmp_path, (10,), (5,))
+    done = ladder(tmp_path, "ablate", "copying_map", "--from", str(folder))
+    assert done.returncode == 2
+    assert "variant copying_map: its variant.toml names no `versus`" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize("change", [{"n_draft": [1, 3]}, {"page_cache": ["warm", "cold"]}])
+def test_an_ablation_at_several_settings_is_refused_before_it_is_measured(change: dict[str, Any]) -> None:
+    base = Experiment.model_validate({**small_experiment().model_dump(), **change})
+    with pytest.raises(InputError, match=f"{next(iter(change))}: has several values"):
+        experiment_for(base, find("sorted_lower_bound"))

@@ -1,6 +1,0 @@
-#include "common/module.hpp"
-#include "copying_map/drafter.hpp"
-
-LADDER_VARIANT_MODULE(
-    copying_map, ladder::alternative<ladder::CopyingMap<ladder::XorNgramHash>>({{"hash", "xor"}}),
-    ladder::alternative<ladder::CopyingMap<ladder::AvalanchingNgramHash>>({{"hash", "avalanching"}}))

@@ -1,7 +1,0 @@
-#include "common/module.hpp"
-#include "dense_map/drafter.hpp"
-
-LADDER_VARIANT_MODULE(
-    dense_map,
-    ladder::alternative<ladder::DenseMapDrafter<ladder::AvalanchingNgramHash>>({{"hash", "avalanching"}}),
-    ladder::alternative<ladder::DenseMapDrafter<ladder::XorNgramHash>>({{"hash", "xor"}}))

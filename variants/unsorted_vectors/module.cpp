@@ -1,4 +1,0 @@
-#include "common/module.hpp"
-#include "unsorted_vectors/drafter.hpp"
-
-LADDER_VARIANT_MODULE(unsorted_vectors, ladder::alternative<ladder::UnsortedVectors>())
