@@ -24,7 +24,7 @@ class Variant:
         self.name = name
         self.toml: dict[str, Any] = tomllib.loads((path.parent / "variant.toml").read_text())
         # Under the harness's own name for it: a file imported under two names registers its types twice.
-        self.module: Any = native.load_module(path, f"draft_ladder.base.variants.{name}")
+        self.module: Any = native.load_module(path, f"draft_ladder.variants.{name}")
 
     @property
     def tie_class(self) -> str:

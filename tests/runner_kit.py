@@ -64,9 +64,10 @@ def real_variants() -> list[Variant]:
 
 def variant_root(folder: Path, *misbehaving: str, base: str = "reference_access") -> Path:
     """A folder of modules: all real ones, and wrappers of `base` that misbehave."""
-    (folder / "variants").mkdir(parents=True)
     for variant in real_variants():
-        (folder / "variants" / variant.name).symlink_to(variant.module.parent)
+        group = folder / "variants" / variant.module.parent.parent.name
+        group.mkdir(parents=True, exist_ok=True)
+        (group / variant.name).symlink_to(variant.module.parent)
     for name in misbehaving:
         add_wrapper(folder, name, find(base))
     return folder
@@ -74,8 +75,8 @@ def variant_root(folder: Path, *misbehaving: str, base: str = "reference_access"
 
 def add_wrapper(root: Path, name: str, base: Variant) -> None:
     before, after = MISBEHAVIOUR[name]
-    own = root / "variants" / name
-    own.mkdir()
+    own = root / "variants" / "ablations" / name
+    own.mkdir(parents=True)
     code = WRAPPER.format(
         base=base.name,
         module=str(base.module.resolve()),

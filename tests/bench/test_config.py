@@ -162,11 +162,11 @@ def test_other_files_mistakes_are_said_in_the_same_words(tmp_path: Path) -> None
     claims = (CONFIGS / "claims" / "article.toml").read_text()
     with pytest.raises(InputError, match=r"x\.toml: claim\.reference-draft\.metric: missing; add it$"):
         load_claims(write(tmp_path, claims.replace("metric =", "metrik =", 1)))
-    variant = tmp_path / "variants" / "odd" / "variant.toml"
+    variant = tmp_path / "variants" / "ablations" / "odd" / "variant.toml"
     variant.parent.mkdir(parents=True)
     (variant.parent / "odd.py").touch()
     known = (
-        (CONFIGS.parent / "variants" / "frozen" / "variant.toml").read_text().replace('"frozen"', '"odd"', 1)
+        (CONFIGS.parent / "variants" / "ablations" / "frozen" / "variant.toml").read_text().replace('"frozen"', '"odd"', 1)
     )
     variant.write_text(known.replace('color = "#', 'color = "'))
     with pytest.raises(

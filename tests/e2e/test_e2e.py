@@ -111,7 +111,7 @@ PROMPT = array([1, 2, 3, 4, 5, 6])
 
 
 def drafter_of(name: str) -> Any:
-    return native.load_module(find(name).module, f"draft_ladder.base.variants.{name}").Drafter()
+    return native.load_module(find(name).module, f"draft_ladder.variants.{name}").Drafter()
 
 
 every_variant = pytest.mark.parametrize("name", built_variants())

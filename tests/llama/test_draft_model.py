@@ -53,7 +53,7 @@ def static(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def native_drafter(name: str, static: Path | None) -> Any:
     variant: Variant = find(name)
-    drafter = native.load_module(variant.module, f"draft_ladder.base.variants.{name}").Drafter()
+    drafter = native.load_module(variant.module, f"draft_ladder.variants.{name}").Drafter()
     if static is not None:
         drafter.load(str(static))
     return drafter

@@ -132,7 +132,7 @@ def run_verb(
         return "GNU 12", {name: counts() for name in variants}
 
     base = path.parent / "base"
-    for name in ("frozen", "dense_map"):
+    for name in ("ablations/frozen", "ablations/dense_map"):
         shutil.copytree(ROOT / "variants" / name, base / "variants" / name, dirs_exist_ok=True)
     monkeypatch.setattr(counting, "count_all", count_source)
     monkeypatch.setattr(counting, "files_of", lambda *_, **__: nullcontext(base))
@@ -191,7 +191,8 @@ def test_an_extra_pass_is_caught_and_noise_is_not(tmp_path: Path) -> None:
     inputs = write_inputs(tmp_path)
     changed = tmp_path / "changed"
     changed.mkdir()
-    shutil.copytree(ROOT / "variants", changed / "variants")
+    for folder in ("native", "variants"):
+        shutil.copytree(ROOT / folder, changed / folder)
     shutil.copy(ROOT / "CMakeLists.txt", changed)
     program = build(ROOT, tmp_path / "build", ["sorted_vectors"])["sorted_vectors"]
     assert key_of(tmp_path / "build").split()[0] in ("GNU", "Clang", "AppleClang")

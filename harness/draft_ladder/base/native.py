@@ -77,9 +77,9 @@ def synthetic() -> Any:
 
 def variant(name: str) -> Any:
     """The module of variant `name`, in this process (what is measured runs in a process of its own)."""
-    return load_module(
-        find_module(native_root() / "variants" / name, name), f"draft_ladder.base.variants.{name}"
-    )
+    folders = sorted((native_root() / "variants").glob(f"*/{name}"))
+    folder = folders[0] if folders else native_root() / "variants"
+    return load_module(find_module(folder, name), f"draft_ladder.variants.{name}")
 
 
 def input_error(error: ValueError) -> InputError:

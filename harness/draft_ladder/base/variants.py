@@ -41,7 +41,7 @@ class Variant(BaseModel):
 
     def load(self) -> Any:
         """Its module, in this process (what is measured runs in a process of its own)."""
-        return load_module(self.module, f"draft_ladder.base.variants.{self.name}")
+        return load_module(self.module, f"draft_ladder.variants.{self.name}")
 
 
 def discover(root: Path | None = None) -> list[Variant]:
