@@ -20,13 +20,13 @@ enum Flag : std::uint8_t { from_llama = 1, right_layout = 8 };  // beside fuzz::
 // Sections that fill the file and do not cross, so that what lies in them meets the look-ups: where one of
 // them begins and how the entries are made stays as the file says, if that can be.
 void lay_out(summary::Header& header, const std::vector<std::byte>& file) {
-    constexpr std::uint64_t least_lines = 5, aligned = summary::section_alignment;
+    constexpr std::uint64_t min_lines = 5, aligned = summary::section_alignment;
     const std::uint64_t most = (file.size() - std::min(file.size(), summary::tail_bytes)) / aligned * aligned;
     header.lines_offset = aligned;
     header.lists_offset =
         std::clamp(header.lists_offset / aligned * aligned, std::min(2 * aligned, most), most);
     const std::uint64_t room = (std::max(header.lists_offset, aligned) - aligned) / summary::line_bytes;
-    header.n_lines = std::clamp(header.n_lines, std::min(least_lines, room), room);
+    header.n_lines = std::clamp(header.n_lines, std::min(min_lines, room), room);
     header.lists_bytes = file.size() - header.lists_offset;
     header.token_limit = std::clamp<std::uint64_t>(header.token_limit, 1, std::uint64_t{1} << 31);
     header.entry_bytes = header.entry_bytes % 2 == 0 ? 8 : 16;

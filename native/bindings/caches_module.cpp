@@ -157,7 +157,7 @@ nb::bytes merge_bytes(const std::vector<nb::bytes>& caches, const std::string& n
 }
 
 nb::dict count_nested_maps(const std::string& tokens_path, const std::optional<std::string>& target,
-                           std::uint64_t most_tokens) {
+                           std::uint64_t max_tokens) {
     std::uint64_t count_ns = 0;
     std::uint64_t n_tokens = 0;
     std::uint64_t n_bigrams = 0;
@@ -166,7 +166,7 @@ nb::dict count_nested_maps(const std::string& tokens_path, const std::optional<s
         const AlignedBuffer bytes = read_whole_file(tokens_path);
         std::span<const Token> tokens(reinterpret_cast<const Token*>(bytes.data()),
                                       bytes.size() / sizeof(Token));
-        tokens = tokens.first(static_cast<std::size_t>(std::min<std::uint64_t>(tokens.size(), most_tokens)));
+        tokens = tokens.first(static_cast<std::size_t>(std::min<std::uint64_t>(tokens.size(), max_tokens)));
         NestedMapCounts counts;
         LapTimer watch;
         counts.count(tokens);
@@ -187,7 +187,7 @@ nb::dict count_nested_maps(const std::string& tokens_path, const std::optional<s
 }
 
 // The builder's counting alone, for the same comparison: nothing is written.
-nb::dict count_sorted(const std::string& tokens_path, unsigned jobs, std::uint64_t most_tokens) {
+nb::dict count_sorted(const std::string& tokens_path, unsigned jobs, std::uint64_t max_tokens) {
     CountReport report;
     std::uint64_t count_ns = 0;
     std::uint64_t n_tokens = 0;
@@ -195,7 +195,7 @@ nb::dict count_sorted(const std::string& tokens_path, unsigned jobs, std::uint64
         const nb::gil_scoped_release release;
         const AlignedBuffer bytes = read_whole_file(tokens_path);
         AlignedBuffer part(static_cast<std::size_t>(
-            std::min<std::uint64_t>(bytes.size() / sizeof(Token), most_tokens) * sizeof(Token)));
+            std::min<std::uint64_t>(bytes.size() / sizeof(Token), max_tokens) * sizeof(Token)));
         std::copy_n(bytes.data(), part.size(), part.data());
         n_tokens = part.size() / sizeof(Token);
         CountOptions options;
@@ -248,8 +248,8 @@ NB_MODULE(_caches, module) {
     module.def("merge_bytes", &merge_bytes, "caches"_a, "name"_a = "merge", "largest_count"_a = largest_count,
                "Adds sorted caches given as bytes.");
     module.def("count_nested_maps", &count_nested_maps, "tokens_path"_a, "target"_a.none() = nb::none(),
-               "most_tokens"_a = all,
+               "max_tokens"_a = all,
                "Counts as llama.cpp's tools do; count_ns excludes reading and writing.");
-    module.def("count_sorted", &count_sorted, "tokens_path"_a, "jobs"_a = 1, "most_tokens"_a = all,
+    module.def("count_sorted", &count_sorted, "tokens_path"_a, "jobs"_a = 1, "max_tokens"_a = all,
                "Counts as the builder does, without writing; count_ns excludes reading.");
 }

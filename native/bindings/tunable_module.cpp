@@ -13,11 +13,11 @@ namespace {
 
 class TunableRule {
 public:
-    const Gates& context() const { return context_; }
-    const Gates& dynamic() const { return dynamic_; }
-    const Gate& static_only() const { return static_; }
+    const Thresholds& context() const { return context_; }
+    const Thresholds& dynamic() const { return dynamic_; }
+    const Threshold& static_only() const { return static_; }
 
-    Gate& at(const std::string& source, int n) {
+    Threshold& at(const std::string& source, int n) {
         if (source == "static" && n == static_ngram) {
             return static_;
         }
@@ -29,9 +29,9 @@ public:
     }
 
 private:
-    Gates context_ = context_gates;
-    Gates dynamic_ = dynamic_gates;
-    Gate static_ = static_gate;
+    Thresholds context_ = context_thresholds;
+    Thresholds dynamic_ = dynamic_thresholds;
+    Threshold static_ = static_threshold;
 };
 
 using TunableDrafter = LookupDrafter<SortedNgramMap<>, FrozenStaticCache<MapLayout::split>, TieClass::token,

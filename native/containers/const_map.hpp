@@ -387,8 +387,8 @@ template <MapLayout layout>
     if (keys.empty()) {
         return const_map::write_map<layout>(nullptr, {}, values);
     }
-    constexpr unsigned most_attempts = 100;
-    for (unsigned attempt = 0; attempt < most_attempts; ++attempt) {
+    constexpr unsigned max_attempts = 100;
+    for (unsigned attempt = 0; attempt < max_attempts; ++attempt) {
         const_map::Geometry geometry = const_map::size_for(keys.size(), attempt);
         geometry.seed = const_map::seed_of(attempt);
         const const_map::Peeler peeler(keys, geometry);

@@ -68,7 +68,7 @@ enum class Precheck : bool { off, on };
 
 // `NgramMap`: n-gram -> successors, for the context and the dynamic cache.
 // `StaticCache`: load(source), find(Bigram) -> pointer or pointer-like to successors (null if absent),
-// bytes(). `Rule`: context(), dynamic(), static_only() -> the gates; FixedRule everywhere a variant is
+// bytes(). `Rule`: context(), dynamic(), static_only() -> the thresholds; FixedRule everywhere a variant is
 // measured.
 template <class NgramMap, class StaticCache, TieClass tie, Precheck precheck, class Rule = FixedRule>
 class LookupDrafter {
@@ -151,22 +151,22 @@ private:
     }
 
     template <class Statics>
-    static Token draft_from(const NgramMap& ngrams, const Gates& gates, const Window& window,
+    static Token draft_from(const NgramMap& ngrams, const Thresholds& thresholds, const Window& window,
                             const Statics* statics) {
         for (int n = window.length(); n >= 1; --n) {
             const auto found = ngrams.find(window.ngram(n));
             if (found == ngrams.end()) {
                 continue;
             }
-            const Gate& gate = gates[static_cast<std::size_t>(n - 1)];
+            const Threshold& threshold = thresholds[static_cast<std::size_t>(n - 1)];
             if constexpr (precheck == Precheck::on) {
                 const Choice raw = best_raw(found->second);
-                if (!gate.passes(raw.total, raw.count)) {
+                if (!threshold.passes(raw.total, raw.count)) {
                     continue;  // no successor can pass where the most frequent one does not
                 }
             }
             const Choice choice = best_weighted(found->second, statics);
-            if (gate.passes(choice.total, choice.count)) {
+            if (threshold.passes(choice.total, choice.count)) {
                 return choice.token;
             }
         }

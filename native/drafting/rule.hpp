@@ -1,4 +1,4 @@
-// The gates a winner must pass, by source and n-gram length.
+// The thresholds a winner must pass, by source and n-gram length.
 #pragma once
 
 #include <array>
@@ -8,7 +8,7 @@
 
 namespace ladder {
 
-struct Gate {
+struct Threshold {
     std::int64_t min_total;    // the n-gram must have been followed by this many tokens
     std::int64_t min_percent;  // and the winner must be this share of them
 
@@ -19,20 +19,20 @@ struct Gate {
 };
 
 // Index n - 1 for an n-gram of n tokens.
-using Gates = std::array<Gate, ngram_max>;
+using Thresholds = std::array<Threshold, ngram_max>;
 
-inline constexpr Gates context_gates{{{2, 66}, {2, 50}, {1, 50}, {1, 50}}};
-inline constexpr Gates dynamic_gates{{{4, 75}, {3, 66}, {2, 66}, {2, 66}}};
-inline constexpr Gate static_gate{2, 50};
+inline constexpr Thresholds context_thresholds{{{2, 66}, {2, 50}, {1, 50}, {1, 50}}};
+inline constexpr Thresholds dynamic_thresholds{{{4, 75}, {3, 66}, {2, 66}, {2, 66}}};
+inline constexpr Threshold static_threshold{2, 50};
 
 // What a successor that the static cache knows is worth, per static count, against 1 for an unknown one.
 inline constexpr std::int64_t static_weight = 100;
 
 // The rule every variant drafts by. Constants, so that nothing is loaded for them.
 struct FixedRule {
-    static constexpr const Gates& context() { return context_gates; }
-    static constexpr const Gates& dynamic() { return dynamic_gates; }
-    static constexpr const Gate& static_only() { return static_gate; }
+    static constexpr const Thresholds& context() { return context_thresholds; }
+    static constexpr const Thresholds& dynamic() { return dynamic_thresholds; }
+    static constexpr const Threshold& static_only() { return static_threshold; }
 };
 
 }  // namespace ladder

@@ -88,9 +88,9 @@ struct OpenedFile {
 // Reads exactly `size` bytes at the current position of the file, which is `offset`.
 inline void read_exactly(int descriptor, std::byte* into, std::size_t size, const std::string& path,
                          std::uint64_t offset) {
-    constexpr std::size_t most_per_call = std::size_t{1} << 30;  // Linux and macOS both stop below 2 GiB
+    constexpr std::size_t max_per_call = std::size_t{1} << 30;  // Linux and macOS both stop below 2 GiB
     while (size > 0) {
-        const ::ssize_t got = ::read(descriptor, into, std::min(size, most_per_call));
+        const ::ssize_t got = ::read(descriptor, into, std::min(size, max_per_call));
         if (got < 0 && errno == EINTR) {
             continue;
         }
@@ -308,10 +308,9 @@ private:
         buffer_.clear();
     }
     void write_out(std::span<const std::byte> bytes) {
-        constexpr std::size_t most_per_call = std::size_t{1} << 30;
+        constexpr std::size_t max_per_call = std::size_t{1} << 30;
         while (!bytes.empty()) {
-            const ::ssize_t done =
-                ::write(handle_.get(), bytes.data(), std::min(bytes.size(), most_per_call));
+            const ::ssize_t done = ::write(handle_.get(), bytes.data(), std::min(bytes.size(), max_per_call));
             if (done < 0 && errno == EINTR) {
                 continue;
             }

@@ -578,7 +578,7 @@ private:
     }
 
     // Takes an earlier place as the one to copy from, if its last tokens are the last tokens now.
-    void find(Place place, std::size_t at_least) {
+    void find(Place place, std::size_t min_length) {
         if (place.document != stamp_) {
             return;
         }
@@ -587,7 +587,7 @@ private:
                document_[place.position - 1 - length] == document_[size_ - 1 - length]) {
             ++length;
         }
-        if (length >= at_least) {
+        if (length >= min_length) {
             source_ = place.position;
             match_ = length;
         }

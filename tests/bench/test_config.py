@@ -166,7 +166,9 @@ def test_other_files_mistakes_are_said_in_the_same_words(tmp_path: Path) -> None
     variant.parent.mkdir(parents=True)
     (variant.parent / "odd.py").touch()
     known = (
-        (CONFIGS.parent / "variants" / "ablations" / "frozen" / "variant.toml").read_text().replace('"frozen"', '"odd"', 1)
+        (CONFIGS.parent / "variants" / "ablations" / "frozen" / "variant.toml")
+        .read_text()
+        .replace('"frozen"', '"odd"', 1)
     )
     variant.write_text(known.replace('color = "#', 'color = "'))
     with pytest.raises(

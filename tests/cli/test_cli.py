@@ -168,7 +168,7 @@ def test_all_goes_from_text_to_picture_and_then_skips(tmp_path: Path, texts: Pat
 
 def test_a_broken_variant_ends_with_code_3_and_is_not_charted(tmp_path: Path, texts: Path) -> None:
     root = variant_root(tmp_path / "native", "broken")
-    for module in real_variants()[0].module.parents[2].glob("_builder*"):
+    for module in real_variants()[0].module.parents[3].glob("_builder*"):
         (root / module.name).symlink_to(module)
     names = 'variants=["copying_map", "broken"]'
     done = ladder(

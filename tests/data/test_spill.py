@@ -52,7 +52,7 @@ def test_parts_of_any_size_give_the_same_bytes(
     if step < 1_000:
         tokens.write_bytes(tokens.read_bytes()[: 4 * 300])
     monkeypatch.setattr(spill, "part_tokens", lambda memory, vocab: step)
-    monkeypatch.setattr(spill, "MOST_OPEN_FILES", 7)  # several passes
+    monkeypatch.setattr(spill, "MAX_OPEN_FILES", 7)  # several passes
     expected = in_memory(tokens, tmp_path / "a")
     found = in_memory(tokens, tmp_path / "b", memory_bytes=PLENTY)
     assert found.read_bytes() == expected.read_bytes()

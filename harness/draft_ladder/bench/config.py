@@ -19,7 +19,7 @@ TEXT_VARIABLE = "LADDER_TEXT"
 _VARIABLE = re.compile(r"\$\{(\w+)\}")
 
 
-MOST_DRAFTED = 65_536  # what the drafters' own check allows
+MAX_DRAFTED = 65_536  # what the drafters' own check allows
 
 
 class Experiment(BaseModel):
@@ -39,7 +39,7 @@ class Experiment(BaseModel):
     tokenizer: str = "tekken"
     sizes_mb: tuple[float, ...] = Field(min_length=1)
     n_ctx: tuple[Annotated[int, Field(ge=2, lt=2**31)], ...] = Field(default=(4096,), min_length=1)
-    n_draft: tuple[Annotated[int, Field(ge=0, le=MOST_DRAFTED)], ...] = Field(default=(3,), min_length=1)
+    n_draft: tuple[Annotated[int, Field(ge=0, le=MAX_DRAFTED)], ...] = Field(default=(3,), min_length=1)
     repeats: int = Field(default=3, ge=1)
     chunk_repeats: int = Field(default=1, ge=0)  # further runs with one pair of clock readings per chunk
     histogram_repeats: int = Field(default=0, ge=0)  # further runs with a histogram of single draft calls

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     pass
 
 MB = 1_000_000
-MOST_MB = 1e9  # a petabyte
+MAX_MB = 1e9  # a petabyte
 
 
 @dataclass(frozen=True)
@@ -157,9 +157,9 @@ def build_corpus(
     `CorpusFile.bytes`). A synthetic corpus is a token file, and `bytes` the text that its tokens stand for.
     Raises InputError for a size that is not positive.
     """
-    if not 0 < size_mb < MOST_MB or round(size_mb * MB) < 1:
+    if not 0 < size_mb < MAX_MB or round(size_mb * MB) < 1:
         raise InputError(
-            f"size {size_mb:g} MB", "is not a corpus size", f"name one above 0, below {MOST_MB:g}"
+            f"size {size_mb:g} MB", "is not a corpus size", f"name one above 0, below {MAX_MB:g}"
         )
     limit = round(size_mb * MB)
     if isinstance(source, SyntheticSource):

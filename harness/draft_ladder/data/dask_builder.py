@@ -29,7 +29,7 @@ PART_TOKENS = 4 << 20  # counted at a time: 64 MB in a worker
 RANGE_BYTES = 64 << 20  # wanted size of a range before merging
 COUNTED_TOKEN_BYTES = 9  # of a part's cache, for each token: measured on 4 million tokens
 SAMPLES, SAMPLE_TOKENS = 64, 1 << 14
-MOST_PIECES = 1_000_000  # parts times ranges, each a task: a scheduler takes about a millisecond for one
+MAX_PIECES = 1_000_000  # parts times ranges, each a task: a scheduler takes about a millisecond for one
 COUNTING_SHARE = 0.7
 
 
@@ -176,10 +176,10 @@ def count_with_dask(
     n_tokens = size // TOKEN_BYTES
     n_ranges = max(1, -(-n_tokens * COUNTED_TOKEN_BYTES // range_bytes))
     n_parts = max(1, -(-n_tokens // part_tokens))
-    if n_parts * n_ranges > MOST_PIECES:
+    if n_parts * n_ranges > MAX_PIECES:
         raise InputError(
             "--part-tokens, --range",
-            f"{n_parts} parts in {n_ranges} ranges are more than {MOST_PIECES} pieces",
+            f"{n_parts} parts in {n_ranges} ranges are more than {MAX_PIECES} pieces",
             "give more tokens to a part or a larger range",
         )
     bounds = range_bounds(address, n_tokens, n_ranges)

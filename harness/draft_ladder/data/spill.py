@@ -41,9 +41,9 @@ NARROW_BYTES, WIDE_BYTES = 16, 32
 NARROW_VOCABULARY = 1 << 21  # three tokens fit one 64-bit key up to here
 ADVICE_MARGIN = 1.05
 WORKING_BYTES = 24 << 20  # buffers, tables and the interpreter's own growth
-LEAST_PART_TOKENS = 1 << 18
+MIN_PART_TOKENS = 1 << 18
 READ_BUFFER_BYTES = 1 << 18
-MOST_OPEN_FILES = 400
+MAX_OPEN_FILES = 400
 COUNTING_SHARE = 0.75  # of the time of a whole build: measured on 124 million tokens
 
 _UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
@@ -72,7 +72,7 @@ def room_bytes(memory_bytes: int) -> int:
     To be asked before the work: what an allocator holds back afterwards is no part of the program.
     """
     used = _used_bytes()
-    least = used + LEAST_PART_TOKENS * WIDE_BYTES
+    least = used + MIN_PART_TOKENS * WIDE_BYTES
     if memory_bytes < least:
         rounded = -(-int(least * ADVICE_MARGIN) // 10**6)  # the next process will not be just as large
         raise InputError(
@@ -89,7 +89,7 @@ def _used_bytes() -> int:
 
 def room_left(memory_bytes: int) -> int:
     """The same in the midst of the work, where memory the allocator keeps is no reason to give up."""
-    return max(memory_bytes - _used_bytes(), LEAST_PART_TOKENS * WIDE_BYTES)
+    return max(memory_bytes - _used_bytes(), MIN_PART_TOKENS * WIDE_BYTES)
 
 
 def part_tokens(memory_bytes: int, vocab_size: int) -> int:
@@ -281,7 +281,7 @@ def merge_sorted_files(
     them is an InputError naming its place there. Returns figures of the result.
     """
     list_bytes = 8 * (vocab_size or NARROW_VOCABULARY)  # the longest list of successors there can be
-    fan_in = max(2, min(MOST_OPEN_FILES, room_left(memory_bytes) // (READ_BUFFER_BYTES + list_bytes) - 2))
+    fan_in = max(2, min(MAX_OPEN_FILES, room_left(memory_bytes) // (READ_BUFFER_BYTES + list_bytes) - 2))
     waiting = [str(path) for path in paths]
     unique = None if unique_in is None else str(unique_in)
     temporary: list[str] = []

@@ -20,7 +20,7 @@ from draft_ladder.llama.model import TokenArray
 
 BATCHES = tuple(range(1, 33))
 # Drafting is recommended only if it is expected to gain more than the noise of such measurements.
-LEAST_GAIN = 0.02
+MIN_GAIN = 0.02
 
 
 @dataclass(frozen=True)
@@ -172,6 +172,6 @@ def advise(
             )
         )
     best = max(options[1:], key=lambda option: option.speedup, default=options[0])
-    chosen = best.n_draft if best.speedup > 1 + LEAST_GAIN else 0
+    chosen = best.n_draft if best.speedup > 1 + MIN_GAIN else 0
     drafting = tuple(options[1:]) or tuple(options)
     return Advice(chosen, drafting, draft_ns_per_call / 1e3)

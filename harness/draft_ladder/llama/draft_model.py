@@ -76,7 +76,7 @@ class LadderDraft(Base):
     `n_draft`: most tokens of a draft. `model`: a `llama_cpp.Llama` (its context and vocabulary are taken
     over; it must keep the logits of a whole batch, `logits_all=True`) or the path of a GGUF file (its
     tokenizer is checked); `n_ctx` and `vocab_size` say the same by hand. `thresholds` replaces the rule's
-    gates, for example {"context": {1: (3, 80)}} or EAGER; drafting then runs on the tunable drafter, which
+    own, for example by {"context": {1: (3, 80)}} or EAGER; drafting then runs on the tunable drafter, which
     loads llama.cpp's or the frozen format, instead of a variant.
     `max_history_tokens` bounds the dynamic cache: beyond it the older half is forgotten, but never the newest
     text. Raises InputError for a cache of another or a larger vocabulary.
@@ -268,14 +268,14 @@ def _make_drafter(variant: str | None, thresholds: Thresholds | None) -> Any:
     )
     drafter = tunable.TunableDrafter()
     try:
-        gates = [(source, n, *gate) for source, by_n in thresholds.items() for n, gate in by_n.items()]
-        gates = [(source, n, int(total), int(percent)) for source, n, total, percent in gates]
+        rows = [(source, n, *pair) for source, by_n in thresholds.items() for n, pair in by_n.items()]
+        rows = [(source, n, int(total), int(percent)) for source, n, total, percent in rows]
     except (AttributeError, TypeError, ValueError) as error:
         form = 'give {"context": {1: (3, 80)}}, for example'
         raise InputError("thresholds", f"{thresholds!r} is not of their form", form) from error
     try:
-        for gate in gates:
-            drafter.set_threshold(*gate)
+        for row in rows:
+            drafter.set_threshold(*row)
     except ValueError as error:
         raise native.input_error(error) from error
     return drafter

@@ -28,7 +28,7 @@ from draft_ladder.base.errors import InputError, LadderError
 
 NULL_TOKEN = -1
 # (source, n) in the order they are tried, with the least total and the least percentage.
-GATES: dict[tuple[str, int], tuple[int, int]] = {
+THRESHOLDS: dict[tuple[str, int], tuple[int, int]] = {
     ("context", 4): (1, 50),
     ("context", 3): (1, 50),
     ("context", 2): (2, 50),
@@ -234,7 +234,7 @@ def level_of(
     """Score one look-up; None if the n-gram is absent."""
     if not successors:
         return None
-    min_total, min_percent = GATES[key]
+    min_total, min_percent = THRESHOLDS[key]
     total = sum(successors.values())
     scores = {
         token: count * (100 * static[token] if static and token in static else 1)
@@ -252,7 +252,7 @@ def level_of(
 def levels_of_step(history: History, tail: Sequence[int], static: Mapping[int, int] | None) -> list[Level]:
     """All levels of one step that find something, in the order they are tried."""
     levels = []
-    for key in GATES:
+    for key in THRESHOLDS:
         source, n = key
         if source == "static":
             level = level_of(key, static, None)

@@ -84,14 +84,15 @@ private:
     return static_count == 0 ? 1 : static_weight * static_count;
 }
 
-// A node with several successors whose best passes the gate: does it win the weighted count as well? The
+// A node with several successors whose best passes the threshold: does it win the weighted count as well? The
 // bounds decide most cases without a look at the static list, and all but a few of the rest with one.
 class WeightedContest {
 public:
-    WeightedContest(const Node& node, const CountedList& list, const Gate& gate, const StaticWeights& statics)
-        : node_(node), list_(list), gate_(gate), statics_(statics) {}
+    WeightedContest(const Node& node, const CountedList& list, const Threshold& threshold,
+                    const StaticWeights& statics)
+        : node_(node), list_(list), threshold_(threshold), statics_(statics) {}
 
-    // The drafted token, null if the winner does not pass the gate.
+    // The drafted token, null if the winner does not pass the threshold.
     [[nodiscard]] Token winner() const {
         if (statics_.absent()) {
             return node_.best;  // all weights are 1
@@ -134,8 +135,8 @@ private:
 
     [[nodiscard]] Token scan(const SuccessorList& statics, std::int64_t best_score,
                              std::int64_t top_weight) const {
-        // Where no other successor could pass the gate, the first one that beats the best settles it.
-        const bool other_may_pass = gate_.passes(node_.total, list_.second_count);
+        // Where no other successor could pass the threshold, the first one that beats the best settles it.
+        const bool other_may_pass = threshold_.passes(node_.total, list_.second_count);
         std::int64_t winning_score = best_score;
         Successor winner{node_.best, static_cast<std::int32_t>(node_.best_count)};
         for (const Successor& entry : list_.entries) {
@@ -158,12 +159,12 @@ private:
         return score > other_score || (score == other_score && token < other);
     }
     [[nodiscard]] Token if_passing(const Successor& winner) const noexcept {
-        return gate_.passes(node_.total, winner.count) ? winner.token : null_token;
+        return threshold_.passes(node_.total, winner.count) ? winner.token : null_token;
     }
 
     const Node& node_;
     const CountedList& list_;
-    const Gate& gate_;
+    const Threshold& threshold_;
     const StaticWeights& statics_;
 };
 
@@ -257,11 +258,12 @@ public:
             }
             const summary::Node& node = context_[i];
             const std::uint64_t hash = hash_of(node.key);
-            const Gate& gate = dynamic_gates[static_cast<std::size_t>(length_of(node.key) - 1)];
+            const Threshold& threshold =
+                dynamic_thresholds[static_cast<std::size_t>(length_of(node.key) - 1)];
             summary::Node& sum = dynamic_.find_or_insert(node.key, hash);
-            const bool passed = gate.passes(sum.total, sum.best_count);
+            const bool passed = threshold.passes(sum.total, sum.best_count);
             dynamic_.merge(sum, context_.lists(), node);
-            if (passed || gate.passes(sum.total, sum.best_count)) {
+            if (passed || threshold.passes(sum.total, sum.best_count)) {
                 passing_.put(sum, hash, hash_of);
             }
         }
@@ -326,7 +328,7 @@ private:
         const Bigram bigram = window.bigram();
         for (int n = context.known; n >= 1; --n) {
             const auto i = static_cast<std::size_t>(n - 1);
-            const Token token = choose(context_.lists(), *context.nodes[i], context_gates[i], bigram);
+            const Token token = choose(context_.lists(), *context.nodes[i], context_thresholds[i], bigram);
             if (token != null_token) {
                 return token;
             }
@@ -335,7 +337,7 @@ private:
             const auto i = static_cast<std::size_t>(n - 1);
             const summary::Node* node = passing_.find(suffixes.keys[i], suffixes.hashes[i]);
             if (node != nullptr) {
-                const Token token = choose(dynamic_.lists(), *node, dynamic_gates[i], bigram);
+                const Token token = choose(dynamic_.lists(), *node, dynamic_thresholds[i], bigram);
                 if (token != null_token) {
                     return token;
                 }
@@ -344,16 +346,16 @@ private:
         return static_.find(bigram).verdict();
     }
 
-    Token choose(const summary::NodeLists& lists, const summary::Node& node, const Gate& gate,
+    Token choose(const summary::NodeLists& lists, const summary::Node& node, const Threshold& threshold,
                  Bigram bigram) const {
-        if (!gate.passes(node.total, node.best_count)) {
+        if (!threshold.passes(node.total, node.best_count)) {
             return null_token;  // the precheck, from the summary
         }
         if (node.single()) {
             return node.best;
         }
         const summary::StaticWeights statics(static_, bigram);
-        return summary::WeightedContest(node, lists.of(node), gate, statics).winner();
+        return summary::WeightedContest(node, lists.of(node), threshold, statics).winner();
     }
 
     summary::StaticFile static_;

@@ -10,7 +10,7 @@
 
 namespace ladder::summary {
 
-// The dynamic cache's n-grams that pass their gate, copied out of it: few, so that they stay in the
+// The dynamic cache's n-grams that pass their threshold, copied out of it: few, so that they stay in the
 // processor's caches where the dynamic cache does not. A bit per hash stands in front, for most n-grams are
 // not among them.
 class PassingNodes {

@@ -132,22 +132,21 @@ public:
 private:
     // Fuller lines make a smaller file and more look-ups that must read a second line.
     static constexpr double fill = 0.72;
-    static constexpr std::uint64_t least_lines =
-        8;  // so that a wide entry's identity fits whatever the tokens
+    static constexpr std::uint64_t min_lines = 8;  // so that a wide entry's identity fits whatever the tokens
 
     static std::uint64_t lines_for(double entries, std::size_t per_line) {
-        return std::max(least_lines, static_cast<std::uint64_t>(
-                                         std::ceil(entries / (fill * static_cast<double>(per_line)))));
+        return std::max(min_lines, static_cast<std::uint64_t>(
+                                       std::ceil(entries / (fill * static_cast<double>(per_line)))));
     }
 
     // Whether offsets and counts fit what a narrow entry has left. The lists' size is bounded from above.
     bool narrow_fits(std::uint64_t n_lines) const {
         const Layout layout(header_.token_limit, n_lines);
-        const std::uint64_t most_units =
+        const std::uint64_t max_units =
             (header_.n_successors * sizeof(HeavyPair) + header_.n_bigrams * 20) / list_unit_bytes;
-        constexpr unsigned least_value_bits = 8;
+        constexpr unsigned min_value_bits = 8;
         const unsigned bits = NarrowEntry::value_bits(layout);
-        return bits >= least_value_bits && most_units <= low_bits(bits);
+        return bits >= min_value_bits && max_units <= low_bits(bits);
     }
 
     void make_payloads(const Layout& layout) {
@@ -184,7 +183,7 @@ private:
         if (successors.size() == 1 && static_cast<std::uint64_t>(top.count) <= value_limit) {
             return {Kind::single, top.token, static_cast<std::uint64_t>(top.count)};
         }
-        const Kind kind = static_gate.passes(total, top.count) ? Kind::several_pass : Kind::several_fail;
+        const Kind kind = static_threshold.passes(total, top.count) ? Kind::several_pass : Kind::several_fail;
         return {
             kind, top.token,
             lists.add(successors, static_cast<std::uint32_t>(top.count), static_cast<std::uint32_t>(second))};

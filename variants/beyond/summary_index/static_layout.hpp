@@ -91,11 +91,11 @@ struct Layout {
         const auto per_line =
             static_cast<std::uint64_t>(((Wide{1} << (2 * token_bits)) + n_lines - 1) / n_lines);
         remainder_bits = static_cast<unsigned>(std::bit_width(per_line - 1));
-        constexpr unsigned least_count_bits = 5, most_count_bits = 8;
-        while (8 * pair_bytes < token_bits + least_count_bits) {
+        constexpr unsigned min_count_bits = 5, max_count_bits = 8;
+        while (8 * pair_bytes < token_bits + min_count_bits) {
             ++pair_bytes;
         }
-        count_bits = std::min(most_count_bits, 8 * pair_bytes - token_bits);
+        count_bits = std::min(max_count_bits, 8 * pair_bytes - token_bits);
     }
 
     [[nodiscard]] std::uint64_t permuted(Bigram bigram) const noexcept {

@@ -86,9 +86,9 @@ private:
         for (int n = 1; n <= window.length(); ++n) {
             ngrams.push_back(window.ngram(n));
         }
-        Token token = draft_from(context_, ngrams, context_gates, statics);
+        Token token = draft_from(context_, ngrams, context_thresholds, statics);
         if (token == null_token) {
-            token = draft_from(dynamic_, ngrams, dynamic_gates, statics);
+            token = draft_from(dynamic_, ngrams, dynamic_thresholds, statics);
         }
         if (token == null_token) {
             token = draft_static(window.ngram(static_ngram));
@@ -96,8 +96,8 @@ private:
         return token;
     }
 
-    static Token draft_from(const NgramMap& ngram_map, const std::vector<Ngram>& ngrams, const Gates& gates,
-                            const MapSuccessors& statics) {
+    static Token draft_from(const NgramMap& ngram_map, const std::vector<Ngram>& ngrams,
+                            const Thresholds& thresholds, const MapSuccessors& statics) {
         for (std::size_t i = ngrams.size(); i-- > 0;) {
             const auto found = ngram_map.find(ngrams[i]);
             if (found == ngram_map.end()) {
@@ -118,7 +118,7 @@ private:
                 }
                 total += count;
             }
-            if (gates[i].passes(total, best_count)) {
+            if (thresholds[i].passes(total, best_count)) {
                 return best;
             }
         }
@@ -140,7 +140,7 @@ private:
             }
             total += successor.second;
         }
-        return static_gate.passes(total, best_count) ? best : null_token;
+        return static_threshold.passes(total, best_count) ? best : null_token;
     }
 
     NgramMap context_;
