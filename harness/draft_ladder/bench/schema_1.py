@@ -41,7 +41,7 @@ def spec_of_schema_1(content: dict[str, Any]) -> dict[str, Any] | None:
 
 
 def _with_rule(spec: Any) -> Any:
-    if not isinstance(spec, dict) or "tie_class" not in spec:
+    if not isinstance(spec, dict) or "tie_class" not in spec or spec.keys() & {"rule", "ties", "engine"}:
         return spec
     rest = {name: value for name, value in spec.items() if name != "tie_class"}
     return {**rest, "rule": "llama", "ties": spec["tie_class"], "engine": "native"}
