@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "common.hpp"
+#include "formats/freeze.hpp"
 #include "formats/frozen_file.hpp"
 
 namespace {

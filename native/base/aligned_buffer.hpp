@@ -1,6 +1,7 @@
 // Memory for what is large: cache lines or huge pages aligned, nothing zero-filled.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdlib>
 #include <limits>
@@ -35,6 +36,12 @@ public:
         if (hook != nullptr) {
             hook(memory, rounded);
         }
+    }
+
+    [[nodiscard]] static AlignedBuffer copy_of(std::span<const std::byte> bytes) {
+        AlignedBuffer buffer(bytes.size());
+        std::copy(bytes.begin(), bytes.end(), buffer.data());
+        return buffer;
     }
 
     [[nodiscard]] std::byte* data() noexcept { return bytes_.get(); }

@@ -90,4 +90,19 @@ private:
     double ticks_per_reading_ = 0;
 };
 
+// Wall-clock times of the steps of a build; Clock is for what takes nanoseconds.
+class LapTimer {
+public:
+    // Nanoseconds since the start or the last lap.
+    std::uint64_t lap() {
+        const auto now = std::chrono::steady_clock::now();
+        const auto passed = std::chrono::duration_cast<std::chrono::nanoseconds>(now - start_);
+        start_ = now;
+        return static_cast<std::uint64_t>(passed.count());
+    }
+
+private:
+    std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
+};
+
 }  // namespace ladder

@@ -24,6 +24,10 @@ struct Successor {
 };
 static_assert(sizeof(Successor) == 8);
 
+inline constexpr auto by_token = [](const Successor& a, const Successor& b) noexcept {
+    return a.token < b.token;
+};
+
 // Two consecutive tokens: the key of the static cache.
 struct Bigram {
     Token first;

@@ -1,5 +1,5 @@
-// harness._builder: builds, freezes and describes static caches. The GIL is released while it works; Ctrl-C
-// ends it.
+// draft_ladder._builder: builds, freezes and describes static caches. The GIL is released while it works;
+// Ctrl-C ends it.
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
@@ -19,13 +19,15 @@
 #include <vector>
 
 #include "base/check.hpp"
+#include "base/clock.hpp"
 #include "base/types.hpp"
 #include "base/xxh64.hpp"
-#include "bindings/python_counts.hpp"
 #include "bindings/python_progress.hpp"
-#include "containers/const_map.hpp"
+#include "bindings/python_values.hpp"
+#include "containers/const_map_builder.hpp"
 #include "counting/bigram_counts.hpp"
 #include "formats/file_io.hpp"
+#include "formats/freeze.hpp"
 #include "formats/frozen_file.hpp"
 #include "formats/llama_cache_file.hpp"
 
@@ -35,19 +37,10 @@ namespace {
 
 using namespace ladder;
 
-std::span<const std::byte> bytes_of(const nb::bytes& bytes) {
-    return {reinterpret_cast<const std::byte*>(bytes.c_str()), bytes.size()};
-}
-
-nb::bytes to_python(std::span<const std::byte> bytes) {
-    return nb::bytes(bytes.data(), bytes.size());
-}
-
-AlignedBuffer copy_of(std::span<const std::byte> bytes) {
-    AlignedBuffer buffer(bytes.size());
-    std::copy(bytes.begin(), bytes.end(), buffer.data());
-    return buffer;
-}
+LADDER_FACTS(BuildFacts);
+LADDER_FACTS(FreezeFacts);
+LADDER_FACTS(FrozenFacts);
+LADDER_FACTS(StaticFacts);
 
 MapLayout layout_of(bool paired) {
     return paired ? MapLayout::paired : MapLayout::split;
@@ -107,9 +100,9 @@ CountReport build_files(const std::string& tokens_path, const std::string& llama
     return report;
 }
 
-nb::dict build_static(const std::string& tokens_path, const std::string& llama_out,
-                      const std::optional<std::string>& frozen_out, std::uint64_t vocab_size, unsigned jobs,
-                      const nb::object& progress, std::uint64_t largest_count) {
+BuildFacts build_static(const std::string& tokens_path, const std::string& llama_out,
+                        const std::optional<std::string>& frozen_out, std::uint64_t vocab_size, unsigned jobs,
+                        const nb::object& progress, std::uint64_t largest_count) {
     const CountOptions options{jobs, vocab_size, largest_count, python_progress(progress)};
     BuildTimes times;
     CountReport report;
@@ -117,7 +110,7 @@ nb::dict build_static(const std::string& tokens_path, const std::string& llama_o
         const nb::gil_scoped_release release;
         report = build_files(tokens_path, llama_out, frozen_out, options, times);
     }
-    nb::dict result = python_counts(report);
+    auto result = python_counts<BuildFacts>(report);
     result["n_tokens"] = report.n_tokens;
     result["read_ns"] = times.read_ns;
     result["scan_ns"] = report.scan_ns;
@@ -140,7 +133,7 @@ void append_counts(Counts& counts, Bigram bigram, std::span<const Successor> suc
 
 Counts count_tokens(const nb::bytes& tokens, std::uint64_t vocab_size, unsigned jobs,
                     std::uint64_t largest_count) {
-    AlignedBuffer buffer = copy_of(bytes_of(tokens));
+    AlignedBuffer buffer = AlignedBuffer::copy_of(bytes_of(tokens));
     const nb::gil_scoped_release release;
     Counts counts;
     const CountOptions options{jobs, vocab_size, largest_count, {}};
@@ -161,26 +154,25 @@ Counts read_llama(const std::string& path) {
     return counts;
 }
 
-nb::dict freeze_file(const std::string& source, const std::string& target, bool paired,
-                     std::uint64_t vocab_size) {
+FreezeFacts freeze_file(const std::string& source, const std::string& target, bool paired,
+                        std::uint64_t vocab_size) {
     FreezeReport report;
     {
         const nb::gil_scoped_release release;
         report = freeze(source, target, layout_of(paired), vocab_size, check_signals);
     }
-    nb::dict result;
+    FreezeFacts result;
     result["n_bigrams"] = report.n_bigrams;
     result["n_pairs"] = report.n_successors;
     result["bytes"] = report.file_bytes;
     result["read_ns"] = report.read_ns;
     result["write_ns"] = report.write_ns;
-    result["total_ns"] = report.total_ns;
     return result;
 }
 
 // Loads (without verifying), then verifies, and says how long each took.
 template <MapLayout layout>
-nb::dict check_frozen_in(const std::string& path) {
+FrozenFacts check_frozen_in(const std::string& path) {
     LapTimer watch;
     std::uint64_t load_ns = 0;
     std::uint64_t verify_ns = 0;
@@ -192,7 +184,7 @@ nb::dict check_frozen_in(const std::string& path) {
         file.verify();
         verify_ns = watch.lap();
     }
-    nb::dict result;
+    FrozenFacts result;
     result["layout"] = layout == MapLayout::split ? "split" : "paired";
     result["n_bigrams"] = file.n_bigrams();
     result["n_pairs"] = file.n_successors();
@@ -205,7 +197,7 @@ nb::dict check_frozen_in(const std::string& path) {
     return result;
 }
 
-nb::dict check_frozen(const std::string& path) {
+FrozenFacts check_frozen(const std::string& path) {
     return frozen_layout(path) == MapLayout::paired ? check_frozen_in<MapLayout::paired>(path)
                                                     : check_frozen_in<MapLayout::split>(path);
 }
@@ -228,31 +220,28 @@ std::vector<std::vector<std::pair<Token, std::int32_t>>> frozen_find(
 }
 
 // Of a llama.cpp file every figure; a frozen file keeps no list of its bigrams, so its shares are unknown.
-nb::dict statistics(const std::string& path) {
-    CountReport report;
+StaticFacts statistics(const std::string& path) {
     const StaticFormat format = detect_static_format(path);
-    nb::dict result;
-    std::int64_t token_limit = 0;
+    StaticFacts result;
     if (format == StaticFormat::frozen || format == StaticFormat::paired) {
-        const nb::dict header = check_frozen(path);
-        result["n_bigrams"] = header["n_bigrams"];
-        result["n_pairs"] = header["n_pairs"];
+        const FrozenFacts header = check_frozen(path);
+        for (const char* known : {"n_bigrams", "n_pairs", "token_limit"}) {
+            result[known] = header[known];
+        }
         for (const char* unknown : {"single_share", "at_most_100_share", "largest"}) {
             result[unknown] = nb::none();
         }
-        result["token_limit"] = header["token_limit"];
     } else {
+        CountReport report;
+        std::uint64_t token_limit = 0;
         {
             const nb::gil_scoped_release release;
             Source source = Source::from_file(path);
             const SortedCache cache(source, 0, check_signals);
-            cache.for_each([&](Bigram bigram, std::span<const Successor> successors) {
-                report.add(successors.size());
-                const Token largest = std::max({bigram.first, bigram.second, successors.back().token});
-                token_limit = std::max(token_limit, std::int64_t{largest} + 1);
-            });
+            cache.for_each([&](Bigram, std::span<const Successor> list) { report.add(list.size()); });
+            token_limit = cache.token_limit();
         }
-        result = python_counts(report);
+        result = python_counts<StaticFacts>(report);
         result["token_limit"] = token_limit;
     }
     result["format"] = format_name(format);
@@ -292,19 +281,11 @@ std::vector<std::optional<std::uint64_t>> look_up_in(std::span<const std::byte> 
 
 std::vector<std::optional<std::uint64_t>> vmap_lookup_many(const nb::bytes& map,
                                                            const std::vector<std::pair<Token, Token>>& keys) {
-    const AlignedBuffer buffer = copy_of(bytes_of(map));
+    const AlignedBuffer buffer = AlignedBuffer::copy_of(bytes_of(map));
     const nb::gil_scoped_release release;
     return starts_with_magic(buffer.bytes(), const_map::paired_magic)
                ? look_up_in<MapLayout::paired>(buffer.bytes(), keys)
                : look_up_in<MapLayout::split>(buffer.bytes(), keys);
-}
-
-void translate_errors(const std::exception_ptr& error, void*) {
-    try {
-        std::rethrow_exception(error);
-    } catch (const InputError& bad_input) {
-        PyErr_SetString(PyExc_ValueError, bad_input.what());
-    }
 }
 
 }  // namespace
@@ -312,7 +293,7 @@ void translate_errors(const std::exception_ptr& error, void*) {
 NB_MODULE(_builder, module) {
     using namespace nb::literals;
     constexpr std::uint64_t largest_count = std::numeric_limits<std::int32_t>::max();
-    nb::register_exception_translator(translate_errors);
+    translate_helper_errors();
     module.doc() = "Builds, freezes and describes static caches. Bad input is a ValueError of one line.";
 
     module.def("build_static", &build_static, "tokens_path"_a, "llama_out"_a,

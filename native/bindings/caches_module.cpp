@@ -1,5 +1,5 @@
-// harness._caches: external sort, merging and checking of static caches in bounded memory, and the nested-map
-// counting to compare with. The GIL is released while it works; Ctrl-C ends it.
+// draft_ladder._caches: external sort, merging and checking of static caches in bounded memory, and the
+// nested-map counting to compare with. The GIL is released while it works; Ctrl-C ends it.
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
@@ -18,10 +18,13 @@
 #include <vector>
 
 #include "base/check.hpp"
+#include "base/clock.hpp"
 #include "base/types.hpp"
-#include "bindings/python_counts.hpp"
 #include "bindings/python_progress.hpp"
+#include "bindings/python_values.hpp"
 #include "counting/bigram_counts.hpp"
+#include "counting/cache_scan.hpp"
+#include "counting/merge_counts.hpp"
 #include "counting/nested_map_counts.hpp"
 #include "counting/spill_counts.hpp"
 #include "formats/file_io.hpp"
@@ -32,19 +35,25 @@ namespace {
 
 using namespace ladder;
 
+LADDER_FACTS(ScanFacts);
+LADDER_FACTS(PartFacts);
+LADDER_FACTS(MergeFacts);
+LADDER_FACTS(NestedFacts);
+LADDER_FACTS(SortedFacts);
+
 std::string hex(std::uint64_t value) {
     std::array<char, 17> text{};
     std::snprintf(text.data(), text.size(), "%016llx", static_cast<unsigned long long>(value));
     return text.data();
 }
 
-nb::dict scan(const std::string& path, std::uint64_t vocab_size, const nb::object& progress) {
+ScanFacts scan(const std::string& path, std::uint64_t vocab_size, const nb::object& progress) {
     CacheScan found;
     {
         const nb::gil_scoped_release release;
         found = scan_cache(path, vocab_size, python_progress(progress));
     }
-    nb::dict result = python_counts(found.counts);
+    auto result = python_counts<ScanFacts>(found.counts);
     result["content"] = hex(found.digest.high) + hex(found.digest.low);
     result["token_limit"] = found.token_limit;
     result["total_count"] = found.total_count;
@@ -53,9 +62,9 @@ nb::dict scan(const std::string& path, std::uint64_t vocab_size, const nb::objec
     return result;
 }
 
-nb::dict count_tokens_part(const std::string& tokens, std::uint64_t first, std::uint64_t n,
-                           const std::string& target, std::uint64_t vocab_size, unsigned jobs,
-                           const nb::object& progress, std::uint64_t largest_count) {
+PartFacts count_tokens_part(const std::string& tokens, std::uint64_t first, std::uint64_t n,
+                            const std::string& target, std::uint64_t vocab_size, unsigned jobs,
+                            const nb::object& progress, std::uint64_t largest_count) {
     CountReport report;
     {
         const nb::gil_scoped_release release;
@@ -66,7 +75,7 @@ nb::dict count_tokens_part(const std::string& tokens, std::uint64_t first, std::
         options.progress = python_progress(progress);
         report = count_part(tokens, first, n, target, options);
     }
-    nb::dict result = python_counts(report);
+    auto result = python_counts<PartFacts>(report);
     result["scan_ns"] = report.scan_ns;
     result["partition_ns"] = report.partition_ns;
     result["sort_write_ns"] = report.sort_write_ns;
@@ -79,9 +88,9 @@ std::vector<std::string> sort_file(const std::string& source, const std::string&
     return sort_cache(source, prefix, memory_bytes, python_progress(progress));
 }
 
-nb::dict merge(const std::vector<std::string>& sources, const std::string& target,
-               const std::optional<std::string>& unique_in, const nb::object& progress,
-               std::uint64_t largest_count) {
+MergeFacts merge(const std::vector<std::string>& sources, const std::string& target,
+                 const std::optional<std::string>& unique_in, const nb::object& progress,
+                 std::uint64_t largest_count) {
     CountReport report;
     LapTimer watch;
     std::uint64_t merge_ns = 0;
@@ -95,25 +104,20 @@ nb::dict merge(const std::vector<std::string>& sources, const std::string& targe
         }
         merge_ns = watch.lap();
     }
-    nb::dict result = python_counts(report);
+    auto result = python_counts<MergeFacts>(report);
     result["merge_ns"] = merge_ns;
     return result;
 }
 
-std::span<const std::byte> bytes_of(const nb::bytes& bytes) {
-    return {reinterpret_cast<const std::byte*>(bytes.c_str()), bytes.size()};
-}
-
 // Of tokens that were read elsewhere, as from an address Python knows: one part, cut into ranges of bigrams.
-nb::list count_bytes(const nb::bytes& tokens, const std::vector<std::uint64_t>& bounds,
-                     std::uint64_t first_byte, const std::string& name, std::uint64_t vocab_size,
-                     unsigned jobs, std::uint64_t largest_count) {
+std::vector<nb::bytes> count_bytes(const nb::bytes& tokens, const std::vector<std::uint64_t>& bounds,
+                                   std::uint64_t first_byte, const std::string& name,
+                                   std::uint64_t vocab_size, unsigned jobs, std::uint64_t largest_count) {
     std::vector<std::vector<std::byte>> parts;
     {
         const std::span<const std::byte> given = bytes_of(tokens);
         const nb::gil_scoped_release release;
-        AlignedBuffer buffer(given.size());
-        std::copy(given.begin(), given.end(), buffer.data());
+        AlignedBuffer buffer = AlignedBuffer::copy_of(given);
         CountOptions options;
         options.jobs = jobs;
         options.vocabulary_size = vocab_size;
@@ -125,9 +129,9 @@ nb::list count_bytes(const nb::bytes& tokens, const std::vector<std::uint64_t>& 
             [&](Bigram bigram, std::span<const Successor> successors) { splitter.add(bigram, successors); });
         parts = splitter.take();
     }
-    nb::list result;
+    std::vector<nb::bytes> result;
     for (std::vector<std::byte>& part : parts) {
-        result.append(nb::bytes(part.data(), part.size()));
+        result.push_back(to_python(part));
         part = {};
     }
     return result;
@@ -153,11 +157,11 @@ nb::bytes merge_bytes(const std::vector<nb::bytes>& caches, const std::string& n
             });
         merged = sink.take();
     }
-    return nb::bytes(merged.data(), merged.size());
+    return to_python(merged);
 }
 
-nb::dict count_nested_maps(const std::string& tokens_path, const std::optional<std::string>& target,
-                           std::uint64_t max_tokens) {
+NestedFacts count_nested_maps(const std::string& tokens_path, const std::optional<std::string>& target,
+                              std::uint64_t max_tokens) {
     std::uint64_t count_ns = 0;
     std::uint64_t n_tokens = 0;
     std::uint64_t n_bigrams = 0;
@@ -179,7 +183,7 @@ nb::dict count_nested_maps(const std::string& tokens_path, const std::optional<s
             file.commit();
         }
     }
-    nb::dict result;
+    NestedFacts result;
     result["n_tokens"] = n_tokens;
     result["n_bigrams"] = n_bigrams;
     result["count_ns"] = count_ns;
@@ -187,16 +191,15 @@ nb::dict count_nested_maps(const std::string& tokens_path, const std::optional<s
 }
 
 // The builder's counting alone, for the same comparison: nothing is written.
-nb::dict count_sorted(const std::string& tokens_path, unsigned jobs, std::uint64_t max_tokens) {
+SortedFacts count_sorted(const std::string& tokens_path, unsigned jobs, std::uint64_t max_tokens) {
     CountReport report;
     std::uint64_t count_ns = 0;
     std::uint64_t n_tokens = 0;
     {
         const nb::gil_scoped_release release;
         const AlignedBuffer bytes = read_whole_file(tokens_path);
-        AlignedBuffer part(static_cast<std::size_t>(
-            std::min<std::uint64_t>(bytes.size() / sizeof(Token), max_tokens) * sizeof(Token)));
-        std::copy_n(bytes.data(), part.size(), part.data());
+        AlignedBuffer part = AlignedBuffer::copy_of(bytes.bytes().first(static_cast<std::size_t>(
+            std::min<std::uint64_t>(bytes.size() / sizeof(Token), max_tokens) * sizeof(Token))));
         n_tokens = part.size() / sizeof(Token);
         CountOptions options;
         options.jobs = jobs;
@@ -205,18 +208,10 @@ nb::dict count_sorted(const std::string& tokens_path, unsigned jobs, std::uint64
             count_bigrams(std::move(part), tokens_path, options, [](Bigram, std::span<const Successor>) {});
         count_ns = watch.lap();
     }
-    nb::dict result = python_counts(report);
+    auto result = python_counts<SortedFacts>(report);
     result["n_tokens"] = n_tokens;
     result["count_ns"] = count_ns;
     return result;
-}
-
-void translate_errors(const std::exception_ptr& error, void*) {
-    try {
-        std::rethrow_exception(error);
-    } catch (const InputError& bad_input) {
-        PyErr_SetString(PyExc_ValueError, bad_input.what());
-    }
 }
 
 }  // namespace
@@ -225,7 +220,7 @@ NB_MODULE(_caches, module) {
     using namespace nb::literals;
     constexpr std::uint64_t largest_count = std::numeric_limits<std::int32_t>::max();
     constexpr std::uint64_t all = std::numeric_limits<std::uint64_t>::max();
-    nb::register_exception_translator(translate_errors);
+    translate_helper_errors();
     module.doc() = "Static caches in bounded memory. Bad input is a ValueError of one line.";
     module.def("scan", &scan, "path"_a, "vocab_size"_a = 0, "progress"_a.none() = nb::none(),
                "Reads and checks a cache in llama.cpp's format: counts, shares, token_limit, sorted, and a "

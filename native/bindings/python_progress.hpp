@@ -5,7 +5,7 @@
 
 #include <cstdint>
 
-#include "counting/bigram_counts.hpp"
+#include "counting/progress.hpp"
 
 namespace ladder {
 

@@ -1,5 +1,5 @@
-// harness._synthetic: makes synthetic token streams and counts what `ladder corpus stats` prints. The GIL is
-// released while it works.
+// draft_ladder._synthetic: makes synthetic token streams and counts what `ladder corpus stats` prints. The
+// GIL is released while it works.
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/pair.h>
@@ -19,8 +19,8 @@
 
 #include "base/check.hpp"
 #include "base/types.hpp"
+#include "bindings/python_values.hpp"
 #include "counting/bigram_counts.hpp"
-#include "formats/file_io.hpp"
 #include "textgen/synthetic.hpp"
 
 namespace nb = nanobind;
@@ -28,6 +28,8 @@ namespace nb = nanobind;
 namespace {
 
 using namespace ladder;
+
+LADDER_FACTS(PrefixCounts);
 
 // Token files are little-endian and these modules write memory as it is.
 static_assert(std::endian::native == std::endian::little);
@@ -90,8 +92,9 @@ private:
 
 using TokenArray = nb::ndarray<const Token, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 
-nb::list count_prefixes(const TokenArray& tokens, const std::vector<std::uint64_t>& lengths) {
-    nb::list result;
+std::vector<PrefixCounts> count_prefixes(const TokenArray& tokens,
+                                         const std::vector<std::uint64_t>& lengths) {
+    std::vector<PrefixCounts> result;
     for (const std::uint64_t length : lengths) {
         if (length > tokens.size()) {
             throw InputError("prefix of " + std::to_string(length) + " tokens: there are " +
@@ -100,42 +103,29 @@ nb::list count_prefixes(const TokenArray& tokens, const std::vector<std::uint64_
         CountReport report;
         {
             const nb::gil_scoped_release release;
-            AlignedBuffer prefix(length * sizeof(Token));
-            if (length > 0) {
-                std::memcpy(prefix.data(), tokens.data(), prefix.size());
-            }
+            AlignedBuffer prefix = AlignedBuffer::copy_of(std::as_bytes(std::span(tokens.data(), length)));
             report = count_bigrams(std::move(prefix), "<tokens>", {}, [](auto, auto) {});
         }
         if (PyErr_CheckSignals() != 0) {
             throw nb::python_error();
         }
-        nb::dict counts;
+        PrefixCounts counts;
         counts["n_tokens"] = length;
         counts["n_bigrams"] = report.n_bigrams;
         counts["n_pairs"] = report.n_pairs;
         counts["n_single"] = report.n_single;
         counts["n_at_most_100"] = report.n_at_most_100;
         counts["largest"] = report.largest;
-        result.append(counts);
+        result.push_back(counts);
     }
     return result;
-}
-
-void translate_errors(const std::exception_ptr& error, void*) {
-    try {
-        std::rethrow_exception(error);
-    } catch (const InputError& bad_input) {
-        PyErr_SetString(PyExc_ValueError, bad_input.what());
-    } catch (const std::bad_alloc&) {
-        PyErr_SetString(PyExc_MemoryError, "not enough memory; use a smaller corpus");
-    }
 }
 
 }  // namespace
 
 NB_MODULE(_synthetic, module) {
     using namespace nb::literals;
-    nb::register_exception_translator(translate_errors);
+    translate_helper_errors();
     module.doc() =
         "Synthetic token streams, and counts of token streams. Bad input is a ValueError of one line.";
     nb::class_<Generator>(module, "Generator", "The tokens of one stream of one language, from its start.")

@@ -5,33 +5,27 @@
 #pragma once
 
 #include <algorithm>
-#include <array>
-#include <atomic>
 #include <bit>
-#include <chrono>
-#include <condition_variable>
 #include <cstddef>
 #include <cstdint>
-#include <exception>
-#include <functional>
 #include <limits>
 #include <memory>
-#include <mutex>
 #include <span>
 #include <string>
-#include <thread>
 #include <utility>
 #include <vector>
 
+#include "base/aligned_buffer.hpp"
 #include "base/check.hpp"
+#include "base/clock.hpp"
 #include "base/types.hpp"
-#include "formats/file_io.hpp"
-#include "formats/llama_cache_file.hpp"
+#include "counting/partitions.hpp"
+#include "counting/progress.hpp"
+#include "counting/radix_sort.hpp"
+#include "counting/task_pool.hpp"
+#include "formats/static_format.hpp"
 
 namespace ladder {
-
-// Called on the calling thread some ten times a second; an exception thrown here cancels the work.
-using Progress = std::function<void(const char* phase, std::uint64_t done, std::uint64_t total)>;
 
 struct CountOptions {
     unsigned jobs = 1;
@@ -61,128 +55,9 @@ struct CountReport {
     }
 };
 
-class LapTimer {
-public:
-    // Nanoseconds since the start or the last lap.
-    std::uint64_t lap() {
-        const auto now = std::chrono::steady_clock::now();
-        const auto passed = std::chrono::duration_cast<std::chrono::nanoseconds>(now - start_);
-        start_ = now;
-        return static_cast<std::uint64_t>(passed.count());
-    }
-
-private:
-    std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
-};
-
-// Tasks 0..n-1 on `jobs` threads, started in order. The calling thread looks in between.
-class TaskPool {
-public:
-    TaskPool(unsigned jobs, std::size_t n_tasks)
-        : jobs_(static_cast<unsigned>(std::clamp<std::size_t>(n_tasks, 1, std::max(1U, jobs)))),
-          finished_(n_tasks, 0) {}
-
-    // task(worker, index) on the threads; watch(first unfinished task) here, each time that may have changed
-    // and ten times a second. The first exception from either stops the rest and is thrown again.
-    template <class Task, class Watch>
-    void run(Task&& task, Watch&& watch) {
-        Joiner threads(*this);
-        for (unsigned worker = 0; worker < jobs_; ++worker) {
-            threads.start([this, &task, worker] { work(task, worker); });
-        }
-        std::size_t prefix = 0;
-        while (prefix < finished_.size()) {
-            const std::size_t seen = prefix;
-            {
-                std::unique_lock lock(mutex_);
-                changed_.wait_for(lock, std::chrono::milliseconds(100),
-                                  [&] { return finished_[seen] != 0 || failure_ != nullptr; });
-                if (failure_ != nullptr) {
-                    std::rethrow_exception(failure_);
-                }
-                while (prefix < finished_.size() && finished_[prefix] != 0) {
-                    ++prefix;
-                }
-            }
-            watch(prefix);
-        }
-    }
-
-    [[nodiscard]] unsigned jobs() const noexcept { return jobs_; }
-
-private:
-    // Threads never outlive what they work on.
-    class Joiner {
-    public:
-        explicit Joiner(TaskPool& pool) noexcept : pool_(pool) {}
-        Joiner(const Joiner&) = delete;
-        Joiner& operator=(const Joiner&) = delete;
-        ~Joiner() {
-            pool_.stop_ = true;
-            for (std::thread& thread : threads_) {
-                thread.join();
-            }
-        }
-        template <class Body>
-        void start(Body&& body) {
-            threads_.emplace_back(std::forward<Body>(body));
-        }
-
-    private:
-        TaskPool& pool_;
-        std::vector<std::thread> threads_;
-    };
-
-    template <class Task>
-    void work(Task& task, unsigned worker) {
-        try {
-            for (std::size_t index = next_++; index < finished_.size() && !stop_; index = next_++) {
-                task(worker, index);
-                const std::lock_guard lock(mutex_);
-                finished_[index] = 1;
-                changed_.notify_one();
-            }
-        } catch (...) {
-            const std::lock_guard lock(mutex_);
-            if (failure_ == nullptr) {
-                failure_ = std::current_exception();
-            }
-            stop_ = true;
-            changed_.notify_one();
-        }
-    }
-
-    unsigned jobs_;
-    std::vector<char> finished_;
-    std::atomic<std::size_t> next_{0};
-    std::atomic<bool> stop_{false};
-    std::mutex mutex_;
-    std::condition_variable changed_;
-    std::exception_ptr failure_;
-};
-
 namespace counting {
 
 __extension__ typedef unsigned __int128 Wide;  // three tokens of more than 21 bits
-
-inline constexpr std::size_t slice_tokens = std::size_t{1} << 21;  // one task of a scan
-inline constexpr std::size_t partition_keys = std::size_t{1}
-                                              << 20;  // wanted size of a partition: about a cache
-inline constexpr unsigned bucket_bits = 14;           // how finely the first token is told apart
-inline constexpr unsigned digit_bits = 11;
-
-struct Slice {
-    std::size_t begin;
-    std::size_t end;
-};
-
-[[nodiscard]] inline std::vector<Slice> cut(std::size_t size) {
-    std::vector<Slice> slices;
-    for (std::size_t begin = 0; begin < size; begin += slice_tokens) {
-        slices.push_back({begin, std::min(size, begin + slice_tokens)});
-    }
-    return slices;
-}
 
 // The largest token; InputError with the byte offset of the first one that is out of range.
 [[nodiscard]] inline Token checked_maximum(std::span<const Token> tokens, Slice slice,
@@ -204,95 +79,6 @@ struct Slice {
                      tokens[bad] < 0 ? token + " is negative"
                                      : token + " is beyond the vocabulary of " + std::to_string(limit),
                      "make the token file again with the tokenizer it is used with");
-}
-
-// Which keys go where.
-struct Plan {
-    unsigned token_bits = 1;
-    unsigned bucket_shift = 0;
-    std::vector<std::uint32_t> partition_of;          // bucket -> partition
-    std::vector<std::size_t> starts;                  // partition -> first key; one more at the end
-    std::vector<std::vector<std::size_t>> positions;  // slice -> partition -> next key
-
-    [[nodiscard]] std::size_t n_partitions() const noexcept { return starts.size() - 1; }
-    [[nodiscard]] std::uint32_t partition(Token first) const noexcept {
-        return partition_of[static_cast<std::uint32_t>(first) >> bucket_shift];
-    }
-};
-
-// Neighbouring buckets share a partition until it is full.
-inline void group_buckets(Plan& plan, const std::vector<std::vector<std::uint32_t>>& histograms) {
-    std::vector<std::size_t> sizes(1, 0);
-    for (std::size_t bucket = 0; bucket < plan.partition_of.size(); ++bucket) {
-        std::size_t size = 0;
-        for (const auto& histogram : histograms) {
-            size += histogram[bucket];
-        }
-        if (sizes.back() > 0 && sizes.back() + size > partition_keys) {
-            sizes.push_back(0);
-        }
-        sizes.back() += size;
-        plan.partition_of[bucket] = static_cast<std::uint32_t>(sizes.size() - 1);
-    }
-    plan.starts.assign(1, 0);
-    for (const std::size_t size : sizes) {
-        plan.starts.push_back(plan.starts.back() + size);
-    }
-}
-
-// Every slice gets its own places in every partition, so that threads never meet and the result does not
-// depend on their number.
-inline void place_slices(Plan& plan, const std::vector<std::vector<std::uint32_t>>& histograms) {
-    std::vector<std::size_t> next(plan.starts.begin(), plan.starts.end() - 1);
-    for (const auto& histogram : histograms) {
-        plan.positions.push_back(next);
-        for (std::size_t bucket = 0; bucket < histogram.size(); ++bucket) {
-            next[plan.partition_of[bucket]] += histogram[bucket];
-        }
-    }
-}
-
-// Least significant digit first; a digit that is the same everywhere is skipped.
-template <class Key>
-void radix_sort(std::span<Key> keys, std::vector<Key>& scratch, unsigned key_bits) {
-    constexpr std::size_t small = 4096;
-    if (keys.size() < small) {
-        std::sort(keys.begin(), keys.end());
-        return;
-    }
-    constexpr std::size_t n_values = std::size_t{1} << digit_bits;
-    const unsigned n_digits = (key_bits + digit_bits - 1) / digit_bits;
-    const auto digit = [](Key key, unsigned number) {
-        return static_cast<std::size_t>(key >> (number * digit_bits)) & (n_values - 1);
-    };
-    std::vector<std::size_t> counts(n_digits * n_values, 0);
-    for (const Key key : keys) {
-        for (unsigned number = 0; number < n_digits; ++number) {
-            ++counts[number * n_values + digit(key, number)];
-        }
-    }
-    if (scratch.size() < keys.size()) {
-        scratch.resize(keys.size());
-    }
-    std::span<Key> from = keys;
-    std::span<Key> to = std::span(scratch).first(keys.size());
-    for (unsigned number = 0; number < n_digits; ++number) {
-        const std::span<std::size_t> places = std::span(counts).subspan(number * n_values, n_values);
-        if (places[digit(from[0], number)] == keys.size()) {
-            continue;
-        }
-        std::size_t next = 0;
-        for (std::size_t& place : places) {
-            next += std::exchange(place, next);
-        }
-        for (const Key key : from) {
-            to[places[digit(key, number)]++] = key;
-        }
-        std::swap(from, to);
-    }
-    if (from.data() != keys.data()) {
-        std::copy(from.begin(), from.end(), keys.begin());
-    }
 }
 
 [[noreturn]] inline void refuse_count(const std::string& name, Bigram bigram, Token token,

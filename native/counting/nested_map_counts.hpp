@@ -10,7 +10,6 @@
 
 #include "base/hash.hpp"
 #include "base/types.hpp"
-#include "formats/file_io.hpp"
 #include "formats/llama_cache_file.hpp"
 
 namespace ladder {

@@ -11,7 +11,7 @@
 
 #include "base/check.hpp"
 #include "base/xxh64.hpp"
-#include "formats/llama_cache_file.hpp"
+#include "formats/static_format.hpp"
 
 namespace ladder {
 

@@ -6,12 +6,9 @@
 
 #include <algorithm>
 #include <array>
-#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
-#include <functional>
-#include <numeric>
 #include <span>
 #include <string>
 #include <type_traits>
@@ -24,7 +21,8 @@
 #include "containers/const_map.hpp"
 #include "formats/file_header.hpp"
 #include "formats/file_io.hpp"
-#include "formats/llama_cache_file.hpp"
+#include "formats/source.hpp"
+#include "formats/static_format.hpp"
 
 namespace ladder {
 
@@ -108,9 +106,7 @@ public:
     }
     [[nodiscard]] static BasicFrozenFile from_bytes(std::span<const std::byte> bytes,
                                                     const std::string& name = "<bytes>") {
-        AlignedBuffer buffer(bytes.size());
-        std::copy(bytes.begin(), bytes.end(), buffer.data());
-        return BasicFrozenFile(std::move(buffer), name);
+        return BasicFrozenFile(AlignedBuffer::copy_of(bytes), name);
     }
 
     // The successors of a bigram, sorted by token; empty if it has none. InputError if the map is damaged.
@@ -199,204 +195,5 @@ private:
 
 using FrozenFile = BasicFrozenFile<MapLayout::split>;
 using PairedFrozenFile = BasicFrozenFile<MapLayout::paired>;
-
-// Writes a frozen file: add() every bigram once, in any order, then finish().
-class FrozenWriter {
-public:
-    explicit FrozenWriter(Sink& sink, MapLayout layout = MapLayout::split, std::uint64_t vocabulary_size = 0)
-        : sink_(sink) {
-        header_.magic = frozen_magic;
-        header_.version = frozen::version;
-        header_.layout = layout;
-        header_.vocabulary_size = vocabulary_size;
-        header_.successors_offset = sizeof(frozen::Header);
-        sink_.write(std::as_bytes(std::span(&header_, 1)));
-    }
-
-    // `successors` are sorted by token.
-    void add(Bigram bigram, std::span<const Successor> successors) {
-        const std::uint64_t first = header_.n_successors;
-        const std::uint64_t count = successors.size();
-        if (count < 1 || count >= frozen::count_limit || first + count > frozen::offset_limit) {
-            throw InputError("frozen cache: bigram " + bigram_words(bigram) + ": " + std::to_string(count) +
-                             " successors from number " + std::to_string(first) +
-                             " do not fit 24 bits of count and 40 bits of offset; use a smaller corpus");
-        }
-        const auto largest = static_cast<std::uint64_t>(successors.back().token);
-        header_.token_limit =
-            std::max({header_.token_limit, largest + 1, static_cast<std::uint64_t>(bigram.first) + 1,
-                      static_cast<std::uint64_t>(bigram.second) + 1});
-        keys_.push_back(bigram);
-        values_.push_back(first << frozen::count_bits | count);
-        header_.n_successors += count;
-        digest_.update(std::as_bytes(successors));
-        sink_.write(std::as_bytes(successors));
-    }
-
-    void finish() {
-        pad();
-        const AlignedBuffer map = build_const_map(header_.layout, keys_, values_);
-        header_.n_bigrams = keys_.size();
-        header_.map_offset = sink_.offset();
-        header_.map_bytes = map.size();
-        sink_.write(map.bytes());
-        header_.file_bytes = sink_.offset();
-        header_.successors_xxh64 = digest_.digest();
-        header_.header_xxh64 = header_digest(header_);
-        sink_.patch(0, std::as_bytes(std::span(&header_, 1)));
-    }
-
-    [[nodiscard]] const frozen::Header& header() const noexcept { return header_; }
-
-private:
-    void pad() {
-        constexpr std::array<std::byte, frozen::section_alignment> zeros{};
-        const std::uint64_t over = sink_.offset() % frozen::section_alignment;
-        if (over != 0) {
-            sink_.write(std::span(zeros).first(static_cast<std::size_t>(frozen::section_alignment - over)));
-        }
-    }
-
-    Sink& sink_;
-    frozen::Header header_{};
-    Xxh64 digest_;
-    std::vector<Bigram> keys_;
-    std::vector<std::uint64_t> values_;
-};
-
-struct FreezeReport {
-    std::uint64_t n_bigrams = 0;
-    std::uint64_t n_successors = 0;
-    std::uint64_t file_bytes = 0;
-    std::uint64_t read_ns = 0;   // parsing the source, sorting successors and bigrams
-    std::uint64_t write_ns = 0;  // successors, const map, header
-    std::uint64_t total_ns = 0;
-};
-
-// Called now and then during long work; an exception thrown here cancels it.
-using Poll = std::function<void()>;
-
-// All n-grams of a llama.cpp cache, sorted by key, successors sorted by token.
-class SortedCache {
-public:
-    // InputError on an n-gram that occurs twice and, if the vocabulary size is known, on a token beyond it.
-    explicit SortedCache(Source& source, std::uint64_t vocabulary_size = 0, const Poll& poll = {}) {
-        successors_.reserve(
-            static_cast<std::size_t>(source.size_bytes() / sizeof(Successor)));  // touched as filled
-        const std::uint64_t limit = vocabulary_size == 0 ? std::uint64_t{1} << 31 : vocabulary_size;
-        read_llama_cache(source, [&](Bigram bigram, std::span<const Successor> list, std::uint64_t offset) {
-            records_.push_back({bigram, static_cast<std::uint32_t>(list.size()),
-                                static_cast<std::uint32_t>(records_.size()), successors_.size()});
-            successors_.insert(successors_.end(), list.begin(), list.end());
-            const auto start = successors_.end() - static_cast<std::ptrdiff_t>(list.size());
-            const auto by_token = [](const Successor& a, const Successor& b) { return a.token < b.token; };
-            if (!std::is_sorted(start, successors_.end(), by_token)) {
-                std::sort(start, successors_.end(), by_token);
-            }
-            check_vocabulary(source, offset, bigram, successors_.back().token, limit);
-            if (poll && records_.size() % records_per_poll == 0) {
-                poll();
-            }
-        });
-        const auto by_key = [](const Record& a, const Record& b) {
-            return std::pair(a.bigram, a.number) < std::pair(b.bigram, b.number);
-        };
-        if (!std::is_sorted(records_.begin(), records_.end(), by_key)) {
-            std::sort(records_.begin(), records_.end(), by_key);
-        }
-        refuse_repeated(source);
-    }
-
-    // visit(Bigram, std::span<const Successor>) in the order of the keys.
-    template <class Visit>
-    void for_each(Visit&& visit) const {
-        for (const Record& record : records_) {
-            visit(record.bigram,
-                  std::span(successors_).subspan(static_cast<std::size_t>(record.first), record.count));
-        }
-    }
-    [[nodiscard]] std::size_t n_bigrams() const noexcept { return records_.size(); }
-    [[nodiscard]] std::size_t n_successors() const noexcept { return successors_.size(); }
-
-private:
-    struct Record {
-        Bigram bigram;
-        std::uint32_t count;
-        std::uint32_t number;  // in file order
-        std::uint64_t first;
-    };
-
-    static constexpr std::size_t records_per_poll = std::size_t{1} << 16;
-
-    static void check_vocabulary(const Source& source, std::uint64_t offset, Bigram bigram, Token largest,
-                                 std::uint64_t limit) {
-        const auto token = static_cast<std::uint64_t>(std::max({bigram.first, bigram.second, largest}));
-        if (token >= limit) [[unlikely]] {
-            throw InputError(source.name(), offset,
-                             "n-gram " + bigram_words(bigram) + " holds token " + std::to_string(token) +
-                                 ", but the vocabulary has " + std::to_string(limit),
-                             "use the cache made with this tokenizer");
-        }
-    }
-
-    void refuse_repeated(const Source& source) const {
-        const auto repeated =
-            std::adjacent_find(records_.begin(), records_.end(),
-                               [](const Record& a, const Record& b) { return a.bigram == b.bigram; });
-        if (repeated != records_.end()) {
-            // Records lie end to end in the file: number and successors before it give the place.
-            const Record& second = *std::next(repeated);
-            throw_repeated_ngram(source.name(),
-                                 second.number * llama_header_bytes + second.first * sizeof(Successor),
-                                 second.bigram);
-        }
-    }
-
-    std::vector<Record> records_;
-    std::vector<Successor> successors_;
-};
-
-// Freezes a llama.cpp cache (n-grams in any order) into a sink. Equal content gives equal bytes.
-[[nodiscard]] inline FreezeReport freeze(Source& source, Sink& sink, MapLayout layout = MapLayout::split,
-                                         std::uint64_t vocabulary_size = 0, const Poll& poll = {}) {
-    using Clock = std::chrono::steady_clock;
-    const auto ns = [](Clock::time_point from, Clock::time_point to) {
-        return static_cast<std::uint64_t>(
-            std::chrono::duration_cast<std::chrono::nanoseconds>(to - from).count());
-    };
-    const Clock::time_point start = Clock::now();
-    const SortedCache cache(source, vocabulary_size, poll);
-    const Clock::time_point read = Clock::now();
-    FrozenWriter writer(sink, layout, vocabulary_size);
-    cache.for_each(
-        [&](Bigram bigram, std::span<const Successor> successors) { writer.add(bigram, successors); });
-    writer.finish();
-    const Clock::time_point written = Clock::now();
-    const frozen::Header& header = writer.header();
-    return {header.n_bigrams, header.n_successors, header.file_bytes,
-            ns(start, read),  ns(read, written),   ns(start, written)};
-}
-
-inline FreezeReport freeze(const std::string& llama_path, const std::string& frozen_path,
-                           MapLayout layout = MapLayout::split, std::uint64_t vocabulary_size = 0,
-                           const Poll& poll = {}) {
-    Source source = Source::from_file(llama_path);
-    AtomicFile file(frozen_path);
-    const FreezeReport report = freeze(source, file, layout, vocabulary_size, poll);
-    if (poll) {
-        poll();  // the map takes seconds; nothing has appeared yet
-    }
-    file.commit();
-    return report;
-}
-
-[[nodiscard]] inline std::vector<std::byte> freeze_bytes(std::span<const std::byte> llama_bytes,
-                                                         MapLayout layout = MapLayout::split,
-                                                         const std::string& name = "<bytes>") {
-    Source source = Source::from_bytes(llama_bytes, name);
-    MemorySink sink;
-    static_cast<void>(freeze(source, sink, layout));
-    return sink.take();
-}
 
 }  // namespace ladder

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "base/huge_pages.hpp"
+#include "formats/freeze.hpp"
 #include "formats/frozen_file.hpp"
 #include "formats/static_source.hpp"
 

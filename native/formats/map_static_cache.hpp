@@ -2,9 +2,11 @@
 #pragma once
 
 #include <algorithm>
+#include <span>
 #include <vector>
 
 #include "containers/successors.hpp"
+#include "formats/llama_cache_file.hpp"
 #include "formats/static_source.hpp"
 
 namespace ladder {
@@ -21,7 +23,6 @@ inline MapSuccessors successors_from(std::span<const Successor> file_order, MapS
 template <class Search>
 BasicSortedSuccessors<Search> successors_from(std::span<const Successor> file_order,
                                               BasicSortedSuccessors<Search>*) {
-    const auto by_token = [](const Successor& a, const Successor& b) { return a.token < b.token; };
     if (std::is_sorted(file_order.begin(), file_order.end(), by_token)) {
         return BasicSortedSuccessors<Search>(file_order);
     }

@@ -4,8 +4,8 @@
 #include <span>
 #include <string>
 
-#include "formats/file_io.hpp"
-#include "formats/llama_cache_file.hpp"
+#include "formats/source.hpp"
+#include "formats/static_format.hpp"
 
 namespace ladder {
 

@@ -9,7 +9,8 @@
 #include "base/check.hpp"
 #include "beyond/summary_index/static_file.hpp"
 #include "drafting/llama_rule.hpp"
-#include "formats/frozen_file.hpp"
+#include "formats/sink.hpp"
+#include "formats/sorted_cache.hpp"
 
 namespace ladder::summary {
 
@@ -19,8 +20,7 @@ public:
     explicit ListWriter(const Layout& layout) : layout_(layout) {}
 
     // `successors` in any order. Returns the offset in list units.
-    std::uint64_t add(std::span<const Successor> successors, std::uint32_t top_count,
-                      std::uint32_t second_count) {
+    std::uint64_t add(std::span<const Successor> successors, std::uint32_t top_count) {
         light_.clear();
         heavy_.clear();
         for (const auto& [token, count] : successors) {
@@ -36,7 +36,7 @@ public:
                   [](const HeavyPair& a, const HeavyPair& b) { return a.permuted_token < b.permuted_token; });
         const std::uint64_t offset = bytes_.size() / list_unit_bytes;
         put_head({static_cast<std::uint32_t>(light_.size()), static_cast<std::uint32_t>(heavy_.size()),
-                  top_count, second_count});
+                  top_count});
         for (const HeavyPair& pair : heavy_) {
             put(&pair, sizeof pair);
         }
@@ -59,12 +59,11 @@ private:
     }
     void put_head(const ListHead& head) {
         if (head.is_short()) {
-            const std::uint32_t word = head.n_light << 1 | head.top_count << 16 | head.second_count << 24;
+            const std::uint32_t word = head.n_light << 1 | head.top_count << 16;
             put(&word, sizeof word);
             return;
         }
-        const std::uint32_t words[] = {head.n_light << 1 | 1, head.n_heavy, head.top_count,
-                                       head.second_count};
+        const std::uint32_t words[] = {head.n_light << 1 | 1, head.n_heavy, head.top_count};
         put(words, sizeof words);
     }
 
@@ -109,11 +108,7 @@ public:
         header_.magic = summary_magic;
         header_.version = version;
         header_.vocabulary_size = vocabulary_size;
-        header_.token_limit = 1;
-        cache_.for_each([&](Bigram bigram, std::span<const Successor> successors) {
-            const Token largest = std::max({bigram.first, bigram.second, successors.back().token});
-            header_.token_limit = std::max(header_.token_limit, static_cast<std::uint64_t>(largest) + 1);
-        });
+        header_.token_limit = std::max<std::uint64_t>(1, cache_.token_limit());
         header_.n_bigrams = cache_.n_bigrams();
         header_.n_successors = cache_.n_successors();
     }
@@ -143,7 +138,7 @@ private:
     bool narrow_fits(std::uint64_t n_lines) const {
         const Layout layout(header_.token_limit, n_lines);
         const std::uint64_t max_units =
-            (header_.n_successors * sizeof(HeavyPair) + header_.n_bigrams * 20) / list_unit_bytes;
+            (header_.n_successors * sizeof(HeavyPair) + header_.n_bigrams * 16) / list_unit_bytes;
         constexpr unsigned min_value_bits = 8;
         const unsigned bits = NarrowEntry::value_bits(layout);
         return bits >= min_value_bits && max_units <= low_bits(bits);
@@ -169,24 +164,18 @@ private:
                               std::uint64_t value_limit) {
         std::int64_t total = 0;
         Successor top{null_token, 0};
-        std::int32_t second = 0;
         for (const Successor& successor :
              successors) {  // ascending tokens: the first of equals is the smallest
             total += successor.count;
             if (successor.count > top.count) {
-                second = top.count;
                 top = successor;
-            } else {
-                second = std::max(second, successor.count);
             }
         }
         if (successors.size() == 1 && static_cast<std::uint64_t>(top.count) <= value_limit) {
             return {Kind::single, top.token, static_cast<std::uint64_t>(top.count)};
         }
         const Kind kind = static_threshold.passes(total, top.count) ? Kind::several_pass : Kind::several_fail;
-        return {
-            kind, top.token,
-            lists.add(successors, static_cast<std::uint32_t>(top.count), static_cast<std::uint32_t>(second))};
+        return {kind, top.token, lists.add(successors, static_cast<std::uint32_t>(top.count))};
     }
 
     template <class Entry>

@@ -12,12 +12,11 @@
 #include "beyond/summary_index/static_layout.hpp"
 #include "formats/file_header.hpp"
 #include "formats/file_io.hpp"
-#include "formats/llama_cache_file.hpp"
 #include "formats/mapped_file.hpp"
 
 namespace ladder::summary {
 
-inline constexpr FormatWords words{"summary", "make it again from llama.cpp's file"};
+inline constexpr FormatWords words{"summary", "build it again from llama.cpp's file"};
 
 [[noreturn]] inline void refuse(const std::string& name, std::uint64_t offset, const std::string& problem) {
     refuse_damaged(words, name, offset, problem);
@@ -109,7 +108,7 @@ public:
                    : 0;
     }
 
-    // Calls visit(token id, count) for every successor; permuted tokens are undone through `tokens_of`.
+    // visit(permuted token, count) for every successor.
     template <class Visit>
     void for_each_permuted(Visit&& visit) const {
         for (std::uint32_t i = 0; i < head_.n_heavy; ++i) {
@@ -235,8 +234,7 @@ public:
     }
     [[nodiscard]] static StaticFile from_bytes(std::span<const std::byte> bytes, const std::string& name) {
         StaticFile file;
-        file.buffer_ = AlignedBuffer(bytes.size());
-        std::copy(bytes.begin(), bytes.end(), file.buffer_.data());
+        file.buffer_ = AlignedBuffer::copy_of(bytes);
         file.open(file.buffer_.bytes(), name);
         return file;
     }
@@ -274,7 +272,7 @@ public:
     [[nodiscard]] SuccessorList list(const StaticEntry& entry) const {
         const std::uint64_t offset = entry.value() * list_unit_bytes;
         const std::uint64_t readable = header_.lists_bytes - tail_bytes;
-        constexpr std::uint64_t long_head_bytes = 16;
+        constexpr std::uint64_t long_head_bytes = 12;
         if (offset > readable || readable - offset < sizeof(std::uint32_t)) [[unlikely]] {
             refuse_list(offset);
         }
@@ -283,13 +281,12 @@ public:
         ListHead head;
         std::uint64_t head_bytes = sizeof first;
         if ((first & 1) == 0) {
-            head = {first >> 1 & ListHead::short_light_limit, 0, first >> 16 & 255, first >> 24};
+            head = {first >> 1 & ListHead::short_light_limit, 0, first >> 16};
         } else {
             if (readable - offset < long_head_bytes) [[unlikely]] {
                 refuse_list(offset);
             }
-            head = {first >> 1, load_unaligned<std::uint32_t>(at + 4), load_unaligned<std::uint32_t>(at + 8),
-                    load_unaligned<std::uint32_t>(at + 12)};
+            head = {first >> 1, load_unaligned<std::uint32_t>(at + 4), load_unaligned<std::uint32_t>(at + 8)};
             head_bytes = long_head_bytes;
         }
         const std::uint64_t pairs_bytes = std::uint64_t{head.n_heavy} * sizeof(HeavyPair) +

@@ -16,7 +16,7 @@
 
 namespace ladder::summary {
 
-inline constexpr std::uint32_t version = 1;
+inline constexpr std::uint32_t version = 2;
 inline constexpr std::size_t line_bytes = 64;
 inline constexpr std::uint64_t section_alignment = 4096;
 inline constexpr unsigned displacement_bits = 2;  // an entry lies at most three lines behind its own
@@ -30,9 +30,8 @@ struct Header {
     std::uint32_t version;
     std::uint32_t entry_bytes;  // 8: narrow, 16: wide
     std::uint64_t file_bytes;
-    std::uint64_t vocabulary_size;                  // of the tokenizer; 0 if unknown
-    std::array<std::uint8_t, 32> tokenizer_sha256;  // zeros if unknown
-    std::uint64_t token_limit;                      // one more than the largest token id in the file
+    std::uint64_t vocabulary_size;  // of the tokenizer; 0 if unknown
+    std::uint64_t token_limit;      // one more than the largest token id in the file
     std::uint64_t n_bigrams;
     std::uint64_t n_successors;
     std::uint64_t n_lines;
@@ -42,7 +41,7 @@ struct Header {
     std::uint64_t content_xxh64;  // of everything behind the header
     std::uint64_t header_xxh64;   // of everything before this field
 };
-static_assert(sizeof(Header) == 136 && std::is_trivially_copyable_v<Header>);
+static_assert(sizeof(Header) == 104 && std::is_trivially_copyable_v<Header>);
 
 // 0 marks an empty slot, so every entry has a kind.
 enum class Kind : std::uint8_t {
@@ -178,21 +177,18 @@ struct WideEntry {
     }
 };
 
-// First word of a list. A short one says all; a long one is followed by three more words.
-//   short: 0 | n_light << 1 (15 bits) | highest count << 16 (8) | second-highest << 24 (8)
-//   long:  1 | n_light << 1; then n_heavy, highest count, second-highest count
+// First word of a list. A short one says all; a long one is followed by two more words.
+//   short: 0 | n_light << 1 (15 bits) | highest count << 16
+//   long:  1 | n_light << 1; then n_heavy, highest count
 struct ListHead {
     std::uint32_t n_light = 0;
     std::uint32_t n_heavy = 0;
     std::uint32_t top_count = 0;
-    std::uint32_t second_count = 0;
 
     static constexpr std::uint32_t short_light_limit = (1U << 15) - 1;
-    static constexpr std::uint32_t short_count_limit = 255;
 
-    [[nodiscard]] bool is_short() const noexcept {
-        return n_heavy == 0 && n_light <= short_light_limit && top_count <= short_count_limit;
-    }
+    // The counts of light pairs have eight bits at most.
+    [[nodiscard]] bool is_short() const noexcept { return n_heavy == 0 && n_light <= short_light_limit; }
 };
 
 // A successor too frequent for a light pair; heavy ones lie before the light ones, both sorted by permuted
