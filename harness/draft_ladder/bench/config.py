@@ -87,7 +87,7 @@ class Experiment(BaseModel):
         if not isinstance(axes, dict):
             return axes
         return {
-            axis: [_plain(value) for value in (values if isinstance(values, list) else [values])]
+            axis: [plain(value) for value in (values if isinstance(values, list) else [values])]
             for axis, values in axes.items()
         }
 
@@ -157,7 +157,8 @@ def fill_in(source: CorpusSource, text_dir: Path | None = None) -> CorpusSource:
     return type(source).model_validate({key: walk(value) for key, value in source.model_dump().items()})
 
 
-def _plain(value: Any) -> str:
+def plain(value: Any) -> str:
+    """An axis value as variants take it."""
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 

@@ -1,41 +1,86 @@
-"""What the figures mean: every metric by name, unit and how it follows from what a worker measured."""
+"""What the figures mean: every metric, how it follows from what a worker measured, and where it is shown.
+
+Tables, charts, `compare`, `ablate`, `export` and `claims` follow from METRICS: a metric is one entry.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
+# How a run is timed, as records call it: clock readings around a call or a chunk, or calls kept apart.
+PER_CALL, PER_CHUNK, HISTOGRAM = "call", "chunk", "histogram"
 NS_PER_US = 1e3
 NS_PER_S = 1e9
 BYTES_PER_MB = 1e6
-
-# What a variant costs: lower is better in all of these. Runs are compared by them, other tools get them.
-COSTS = (
-    "draft_latency_us",
-    "draft_us",
-    "update_us",
-    "merge_us",
-    "load_time_s",
-    "peak_rss_mb",
-    "static_mb",
-)
-
 POSITION_PREFIX = "acceptance_at_"
 
 Measured = dict[str, Any]
+Place = Literal["compare", "ablate", "export", "claims"]
+_SUFFIXES = {"us": " µs", "s": " s", "MB": " MB"}
+
+
+@dataclass(frozen=True)
+class Column:
+    """A metric's place in the tables of `ladder stats`; `spread` puts a column of its range beside it."""
+
+    table: Literal["times", "drafts", "tails"]
+    heading: str
+    spread: bool = False
+
+
+@dataclass(frozen=True)
+class Picture:
+    """How a metric is charted: the file's name, title and axis; `caveat` follows every title."""
+
+    name: str
+    title: str
+    axis: str
+    caveat: str = ""
+    log: bool = True
 
 
 @dataclass(frozen=True)
 class Metric:
-    """A figure derived from one record. `timing` is the mode it belongs to (None: any)."""
+    """A figure derived from one record.
+
+    `timing` is the mode it belongs to (None: any), `absent` says why it is missing when it is. `words` name
+    it in sentences; `digits` and `suffix` are how its figures are written; `shown` are the verbs that take it.
+    """
 
     name: str
     unit: str
     meaning: str
     timing: str | None
     compute: Callable[[Measured], float | int | None]
-    absent: str  # why it is missing when it is
+    absent: str
+    better: Literal["lower", "higher"] | None = None
+    words: str = ""
+    digits: int = 4
+    sign: str | None = None
+    column: Column | None = None
+    picture: Picture | None = None
+    shown: tuple[Place, ...] = ()
+
+    @property
+    def stem(self) -> str:
+        """Its name without the unit, as claims and other tools call it."""
+        return self.name.removesuffix(f"_{self.unit.lower()}")
+
+    @property
+    def suffix(self) -> str:
+        """What is written behind a figure."""
+        return _SUFFIXES.get(self.unit, "") if self.sign is None else self.sign
+
+    @property
+    def own_timing(self) -> str:
+        """The mode whose runs give its figures."""
+        return self.timing or PER_CALL
+
+    def gain(self, before: float, after: float) -> float:
+        """How many times better `after` is: above 1 is better, below 1 is worse."""
+        return after / before if self.better == "higher" else before / after
 
 
 def _per_drafted(measured: Measured, *names: str) -> float | None:
@@ -119,249 +164,119 @@ def histogram_quantile(histogram: list[list[int]] | None, share: float) -> float
     return None
 
 
-def _quantile(share: float) -> Callable[[Measured], float | None]:
-    return lambda measured: histogram_quantile(measured.get("histogram"), share)
-
-
 _NOTHING_DRAFTED = "nothing was drafted"
+_NO_CALL = "no draft call"
 _NO_STATIC = "no static cache"
 _NOT_REPORTED = "the system does not report it"
+_EVERYWHERE: tuple[Place, ...] = ("compare", "ablate", "export", "claims")
+_COST: tuple[Place, ...] = ("compare", "export")
+
+
+def _per_token(name: str, meaning: str, *fields: str, timing: str = PER_CALL, **more: Any) -> Metric:
+    def compute(measured: Measured) -> float | None:
+        return _per_drafted(measured, *fields)
+
+    return Metric(name, "us", meaning, timing, compute, _NOTHING_DRAFTED, better="lower", **more)
+
+
+def _tail(name: str, share: float, heading: str, meaning: str, **more: Any) -> Metric:
+    def compute(measured: Measured) -> float | None:
+        return histogram_quantile(measured.get("histogram"), share)
+
+    about, column = f"{meaning} took at most this", Column("tails", heading)
+    return Metric(name, "us", about, HISTOGRAM, compute, _NO_CALL, "lower", column=column, **more)
+
+
+def _megabytes(name: str, meaning: str, **more: Any) -> Metric:
+    compute = _scaled(f"{name.removesuffix('_mb')}_bytes", BYTES_PER_MB)
+    return Metric(name, "MB", meaning, None, compute, _NOT_REPORTED, better="lower", **more)
+
+
+def _share(name: str, unit: str, meaning: str, over: str, under: str, heading: str, absent: str) -> Metric:
+    compute, column = _ratio(over, under), Column("drafts", heading)
+    return Metric(name, unit, meaning, None, compute, absent, better="higher", column=column)
+
+
+# fmt: off
 METRICS: tuple[Metric, ...] = (
-    Metric(
-        "draft_latency_us",
-        "us",
-        "time in draft and update per drafted token, gross",
-        "call",
-        lambda measured: _per_drafted(measured, "draft_ns_total", "update_ns_total"),
-        _NOTHING_DRAFTED,
-    ),
-    Metric(
-        "draft_latency_net_us",
-        "us",
-        "the same less the clock's own cost (readings x measured cost of one)",
-        "call",
-        _net_latency,
-        _NOTHING_DRAFTED,
-    ),
-    Metric(
-        "draft_us",
-        "us",
-        "time in draft per drafted token",
-        "call",
-        lambda measured: _per_drafted(measured, "draft_ns_total"),
-        _NOTHING_DRAFTED,
-    ),
-    Metric(
-        "update_us",
-        "us",
-        "time in update per drafted token",
-        "call",
-        lambda measured: _per_drafted(measured, "update_ns_total"),
-        _NOTHING_DRAFTED,
-    ),
-    Metric(
-        "merge_us",
-        "us",
-        "time in the merges after chunks, per drafted token (not part of the latency)",
-        "call",
-        lambda measured: _per_drafted(measured, "merge_ns_total"),
-        _NOTHING_DRAFTED,
-    ),
-    Metric(
-        "us_per_call",
-        "us",
-        "time in draft and update per draft call",
-        "call",
-        _us_per_call,
-        "no draft call",
-    ),
-    Metric(
-        "draft_latency_chunk_us",
-        "us",
-        "draft latency with one pair of clock readings per chunk",
-        "chunk",
-        lambda measured: _per_drafted(measured, "draft_update_ns_total"),
-        _NOTHING_DRAFTED,
-    ),
-    Metric(
-        "draft_call_p50_us",
-        "us",
-        "half of the draft calls took at most this",
-        "histogram",
-        _quantile(0.5),
-        "no draft call",
-    ),
-    Metric(
-        "draft_call_p90_us",
-        "us",
-        "90 % of the draft calls took at most this",
-        "histogram",
-        _quantile(0.9),
-        "no draft call",
-    ),
-    Metric(
-        "draft_call_p99_us",
-        "us",
-        "99 % of the draft calls took at most this",
-        "histogram",
-        _quantile(0.99),
-        "no draft call",
-    ),
-    Metric(
-        "draft_call_p999_us",
-        "us",
-        "99.9 % of the draft calls took at most this",
-        "histogram",
-        _quantile(0.999),
-        "no draft call",
-    ),
-    Metric(
-        "draft_call_max_us",
-        "us",
-        "the slowest draft call took at most this",
-        "histogram",
-        _quantile(1.0),
-        "no draft call",
-    ),
-    Metric(
-        "load_time_s",
-        "s",
-        "opening the static cache file to ready for the first draft",
-        None,
-        _scaled("load_ns", NS_PER_S),
-        _NO_STATIC,
-    ),
-    Metric(
-        "load_verify_s",
-        "s",
-        "verifying the file's checksum (not part of the load time)",
-        None,
-        _scaled("load_verify_ns", NS_PER_S),
-        "the format has no checksum",
-    ),
-    Metric(
-        "peak_rss_mb",
-        "MB",
-        "most resident memory from the loaded tokens on",
-        None,
-        _scaled("peak_rss_bytes", BYTES_PER_MB),
-        _NOT_REPORTED,
-    ),
-    Metric(
-        "loaded_rss_mb",
-        "MB",
-        "resident memory after the load",
-        None,
-        _scaled("loaded_rss_bytes", BYTES_PER_MB),
-        _NOT_REPORTED,
-    ),
-    Metric(
-        "baseline_rss_mb",
-        "MB",
-        "resident memory before the load",
-        None,
-        _scaled("baseline_rss_bytes", BYTES_PER_MB),
-        _NOT_REPORTED,
-    ),
-    Metric(
-        "static_mb",
-        "MB",
-        "the static cache by the variant's own count",
-        None,
-        _scaled("static_bytes", BYTES_PER_MB),
-        _NOT_REPORTED,
-    ),
-    Metric(
-        "static_file_mb",
-        "MB",
-        "size of the static cache file",
-        None,
-        _scaled("static_file_bytes", BYTES_PER_MB),
-        _NOT_REPORTED,
-    ),
-    Metric(
-        "final_rss_anon_mb",
-        "MB",
-        "anonymous resident memory after the replay",
-        None,
-        _scaled("final_rss_anon_bytes", BYTES_PER_MB),
-        _NOT_REPORTED,
-    ),
-    Metric(
-        "final_rss_file_mb",
-        "MB",
-        "file-backed resident memory after the replay: what was touched of a mapped file",
-        None,
-        _scaled("final_rss_file_bytes", BYTES_PER_MB),
-        _NOT_REPORTED,
-    ),
-    Metric(
-        "load_and_replay_s",
-        "s",
-        "load, drafts, updates and merges of the whole replay together",
-        "call",
-        _load_and_replay_s,
-        _NOT_REPORTED,
-    ),
-    Metric(
-        "floor_dependent_us",
-        "us",
-        "one random 64-byte read a draft step from a table of the static file's size, each address depending "
-        "on the read before, per drafted token",
-        "call",
-        _floor_us("dependent_ns"),
-        _NO_STATIC,
-    ),
-    Metric(
-        "floor_independent_us",
-        "us",
-        "the same with addresses known beforehand",
-        "call",
-        _floor_us("independent_ns"),
-        _NO_STATIC,
-    ),
-    Metric(
-        "times_above_floor",
-        "ratio",
-        "net draft latency over the variant's own dependent floor: a smaller static file has a lower one",
-        "call",
-        _above_floor,
-        _NO_STATIC,
-    ),
-    Metric(
-        "acceptance",
-        "ratio",
-        "drafted tokens that agree with the replayed text",
-        None,
-        _ratio("n_accept", "n_drafted"),
-        _NOTHING_DRAFTED,
-    ),
-    Metric(
-        "hit_rate",
-        "ratio",
-        "draft calls that drafted at least one token",
-        None,
-        _ratio("hit_calls", "draft_calls"),
-        "no draft call",
-    ),
-    Metric(
-        "drafted_per_call",
-        "tokens",
-        "drafted tokens per draft call",
-        None,
-        _ratio("n_drafted", "draft_calls"),
-        "no draft call",
-    ),
-    Metric("n_drafted", "tokens", "drafted tokens", None, _count("n_drafted"), _NOT_REPORTED),
-    Metric(
-        "n_accept",
-        "tokens",
-        "drafted tokens that agree with the replayed text",
-        None,
-        _count("n_accept"),
-        _NOT_REPORTED,
-    ),
+    _per_token("draft_latency_us", "time in draft and update per drafted token, gross",
+               "draft_ns_total", "update_ns_total",
+               words="draft latency", column=Column("times", "latency", spread=True), shown=_EVERYWHERE,
+               picture=Picture("draft_latency", "Draft latency per drafted token",
+                               "draft + update, µs per drafted token", "not answer time")),
+    Metric("draft_latency_net_us", "us",
+           "the same less the clock's own cost (readings x measured cost of one)",
+           PER_CALL, _net_latency, _NOTHING_DRAFTED, better="lower"),
+    _per_token("draft_us", "time in draft per drafted token", "draft_ns_total",
+               column=Column("times", "draft"), shown=_COST),
+    _per_token("update_us", "time in update per drafted token", "update_ns_total",
+               column=Column("times", "update"), shown=_COST),
+    _per_token("merge_us", "time in the merges after chunks, per drafted token (not part of the latency)",
+               "merge_ns_total", column=Column("times", "merge"), shown=_COST),
+    Metric("us_per_call", "us", "time in draft and update per draft call", PER_CALL, _us_per_call, _NO_CALL,
+           better="lower", column=Column("times", "µs/call")),
+    _per_token("draft_latency_chunk_us", "draft latency with one pair of clock readings per chunk",
+               "draft_update_ns_total", timing=PER_CHUNK),
+    Metric("load_time_s", "s", "opening the static cache file to ready for the first draft",
+           None, _scaled("load_ns", NS_PER_S), _NO_STATIC, better="lower",
+           words="load time", column=Column("times", "load s"), shown=_EVERYWHERE,
+           picture=Picture("load_time", "Loading the static cache", "load time, seconds")),
+    Metric("load_verify_s", "s", "verifying the file's checksum (not part of the load time)",
+           None, _scaled("load_verify_ns", NS_PER_S), "the format has no checksum", better="lower"),
+    _megabytes("peak_rss_mb", "largest resident memory from the loaded tokens on",
+               words="peak memory", column=Column("times", "peak MB"), shown=_EVERYWHERE,
+               picture=Picture("peak_rss", "Peak memory of the process", "peak RSS, MB", log=False)),
+    _megabytes("loaded_rss_mb", "resident memory after the load"),
+    _megabytes("baseline_rss_mb", "resident memory before the load"),
+    _megabytes("static_mb", "the static cache by the variant's own count", shown=_COST),
+    _megabytes("static_file_mb", "size of the static cache file"),
+    _megabytes("final_rss_anon_mb", "anonymous resident memory after the replay"),
+    _megabytes("final_rss_file_mb",
+               "file-backed resident memory after the replay: what was touched of a mapped file"),
+    _tail("draft_call_p50_us", 0.5, "p50", "half of the draft calls"),
+    _tail("draft_call_p90_us", 0.9, "p90", "90 % of the draft calls"),
+    _tail("draft_call_p99_us", 0.99, "p99", "99 % of the draft calls"),
+    _tail("draft_call_p999_us", 0.999, "p99.9", "99.9 % of the draft calls",
+          words="99.9th percentile of a draft call", shown=("ablate",)),
+    _tail("draft_call_max_us", 1.0, "max", "the slowest draft call",
+          words="slowest draft call", shown=("ablate",)),
+    Metric("load_and_replay_s", "s", "load, drafts, updates and merges of the whole replay together",
+           PER_CALL, _load_and_replay_s, _NOT_REPORTED, better="lower"),
+    Metric("floor_dependent_us", "us",
+           "one random 64-byte read a draft step from a table of the static file's size, each "
+           "address depending on the read before, per drafted token",
+           PER_CALL, _floor_us("dependent_ns"), _NO_STATIC),
+    Metric("floor_independent_us", "us", "the same with addresses known beforehand",
+           PER_CALL, _floor_us("independent_ns"), _NO_STATIC),
+    Metric("times_above_floor", "ratio",
+           "net draft latency over the variant's own dependent floor: a smaller static file has a lower one",
+           PER_CALL, _above_floor, _NO_STATIC, better="lower", sign="×",
+           picture=Picture("above_floor",
+                           "Draft latency over one random memory read a draft step",
+                           "times the floor of its own file's size", "not answer time")),
+    Metric("n_drafted", "tokens", "drafted tokens", None, _count("n_drafted"), _NOT_REPORTED,
+           column=Column("drafts", "drafted")),
+    Metric("n_accept", "tokens", "drafted tokens that agree with the replayed text", None, _count("n_accept"),
+           _NOT_REPORTED, better="higher", column=Column("drafts", "accepted")),
+    _share("drafted_per_call", "tokens", "drafted tokens per draft call", "n_drafted", "draft_calls",
+           "drafted/call", _NO_CALL),
+    _share("hit_rate", "ratio", "draft calls that drafted at least one token", "hit_calls", "draft_calls",
+           "hit rate", _NO_CALL),
+    _share("acceptance", "ratio", "drafted tokens that agree with the replayed text", "n_accept", "n_drafted",
+           "acceptance", _NOTHING_DRAFTED),
 )
+# fmt: on
+BY_NAME = {metric.name: metric for metric in METRICS}
+
+
+def shown_in(place: Place) -> dict[str, Metric]:
+    """The metrics that a verb takes, by name."""
+    return {metric.name: metric for metric in METRICS if place in metric.shown}
+
+
+def own_timing(name: str) -> str:
+    """The mode whose runs give the figures of a metric; acceptance by place has that of every count."""
+    return BY_NAME[name].own_timing if name in BY_NAME else PER_CALL
 
 
 def metric_values(measured: Measured, timing: str) -> Iterator[tuple[Metric, float | int | None]]:

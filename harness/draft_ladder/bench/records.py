@@ -109,12 +109,7 @@ class RunSpec(_Frozen):
     @property
     def variant_label(self) -> str:
         """The variant's name, with its axis values where it has any: `frozen[hash=murmur]`."""
-        return self.label()
-
-    def label(self, settings: Iterable[str] = ()) -> str:
-        """The variant's name with its axis values and the named ones of `SETTINGS`: `frozen[n_draft=16]`."""
-        values = {name: getattr(self, name) for name in settings} | self.axes
-        axes = ",".join(f"{axis}={value}" for axis, value in sorted(values.items()))
+        axes = ",".join(f"{axis}={value}" for axis, value in sorted(self.axes.items()))
         return f"{self.variant}[{axes}]" if axes else self.variant
 
     def describe(self) -> str:
@@ -245,12 +240,6 @@ def load_json(path: Path) -> dict[str, Any]:
     if not isinstance(content, dict):
         raise InputError(path, "not a JSON object", "remove it and run again")
     return content
-
-
-def varying_settings(records: Iterable[RunRecord]) -> tuple[str, ...]:
-    """Those of `SETTINGS` that the records hold at more than one value: labels must tell them."""
-    specs = [record.spec for record in records]
-    return tuple(name for name in SETTINGS if len({getattr(spec, name) for spec in specs}) > 1)
 
 
 def draft_group(spec: RunSpec) -> tuple[object, ...]:

@@ -8,32 +8,34 @@ from __future__ import annotations
 import csv
 import io
 import statistics
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-from draft_ladder.base.errors import InputError
+from draft_ladder.base.errors import DraftsDifferError, InputError
 from draft_ladder.base.manifests import write_atomic
-from draft_ladder.bench.metrics import METRICS, metric_values
+from draft_ladder.bench.metrics import metric_values, own_timing
 from draft_ladder.bench.records import (
-    RunRecord,
+        RunRecord,
     load_json,
     load_plan,
     load_records,
     refuse_differing_drafts,
-    varying_settings,
 )
+from draft_ladder.bench.settings import Settings, names_of
 
+# The settings' own columns follow size_mb.
 RUN_FIELDS = ("variant", "size_mb", "repeat", "timing", "metric", "value", "unit", "note")
 SUMMARY_FIELDS = ("variant", "size_mb", "metric", "unit", "n", "median", "min", "max")
 
 
 @dataclass(frozen=True)
 class RunRow:
-    """One row of runs.csv."""
+    """One row of runs.csv: a figure of one run, with its note where there is none."""
 
     variant: str
+    settings: Settings
     size_mb: float
     repeat: int
     timing: str
@@ -48,6 +50,7 @@ class SummaryRow:
     """One row of summary.csv; `n` counts the runs that have the figure."""
 
     variant: str
+    settings: Settings
     size_mb: float
     metric: str
     unit: str
@@ -118,45 +121,51 @@ def _check_measured(record: RunRecord, path: Path) -> None:
 
 def run_rows(records: Iterable[RunRecord]) -> list[RunRow]:
     """One row per finished run and metric, sorted; failed runs and warm-ups have none."""
-    records = list(records)
-    settings = varying_settings(records)
     rows = []
     for record in records:
         if record.status != "ok" or record.spec.warmup or record.measured is None:
             continue
-        spec = record.spec
+        spec, settings = record.spec, Settings.of(record.spec)
         for metric, value in metric_values(record.measured, spec.timing):
             note = metric.absent if value is None else ""
-            rows.append(
-                RunRow(
-                    spec.label(settings),
-                    spec.size_mb,
-                    spec.repeat,
-                    spec.timing,
-                    metric.name,
-                    value,
-                    metric.unit,
-                    note,
-                )
-            )
+            about = (spec.variant, settings, spec.size_mb, spec.repeat, spec.timing)
+            rows.append(RunRow(*about, metric.name, value, metric.unit, note))
     # The metrics of one run keep the order they came in.
-    return sorted(rows, key=lambda row: (row.variant, row.size_mb, row.repeat, row.timing))
+    return sorted(
+        rows, key=lambda row: (row.variant, row.settings.order, row.size_mb, row.repeat, row.timing)
+    )
 
 
 def summarize(rows: Iterable[RunRow]) -> list[SummaryRow]:
-    """Median, minimum and maximum over the repeats of each metric's own timing mode, else of `call`."""
-    own_timing = {metric.name: metric.timing or "call" for metric in METRICS}
-    groups: dict[tuple[str, float, str, str], list[float | int]] = {}
+    """Median, minimum and maximum over the repeats, of the runs in each metric's own timing mode."""
+    groups: dict[tuple[str, Settings, float, str, str], list[float | int]] = {}
     for row in rows:
-        if row.timing == own_timing.get(row.metric, "call"):
-            values = groups.setdefault((row.variant, row.size_mb, row.metric, row.unit), [])
+        if row.timing == own_timing(row.metric):
+            group = (row.variant, row.settings, row.size_mb, row.metric, row.unit)
+            values = groups.setdefault(group, [])
             if row.value is not None:
                 values.append(row.value)
     summary = []
-    for (variant, size_mb, metric, unit), values in groups.items():
+    for group, values in groups.items():
         figures = (statistics.median(values), min(values), max(values)) if values else (None, None, None)
-        summary.append(SummaryRow(variant, size_mb, metric, unit, len(values), *figures))
+        summary.append(SummaryRow(*group, len(values), *figures))
     return summary
+
+
+class Cell(NamedTuple):
+    """What the figures of a summary are of: a variant at its settings and a corpus size (MB)."""
+
+    variant: str
+    settings: Settings
+    size_mb: float
+
+
+def by_cell(summary: Iterable[SummaryRow]) -> dict[Cell, dict[str, SummaryRow]]:
+    """Every cell's figures by metric, in the summary's order."""
+    cells: dict[Cell, dict[str, SummaryRow]] = {}
+    for row in summary:
+        cells.setdefault(Cell(row.variant, row.settings, row.size_mb), {})[row.metric] = row
+    return cells
 
 
 def failures(records: Iterable[RunRecord]) -> list[str]:
@@ -168,6 +177,17 @@ def failures(records: Iterable[RunRecord]) -> list[str]:
     ]
 
 
+def refuse_marked(results: Results, variants: Iterable[str]) -> None:
+    """DraftsDifferError where the runner found that one of these variants drafts differently."""
+    names = set(variants)
+    for record in results.records:
+        if record.spec.variant in names and record.draft_check == "differ":
+            raise DraftsDifferError(
+                f"{results.folder / 'runs' / record.key}.json: {record.spec.describe()} drafts differently, "
+                "its figures say nothing; find out which is wrong (`ladder audit`) and run again"
+            )
+
+
 def write_csv_files(results: Results) -> tuple[list[RunRow], list[SummaryRow]]:
     """runs.csv and summary.csv in the results folder."""
     rows = run_rows(results.records)
@@ -177,13 +197,16 @@ def write_csv_files(results: Results) -> tuple[list[RunRow], list[SummaryRow]]:
     return rows, summary
 
 
-def to_csv(fields: tuple[str, ...], rows: Iterable[object]) -> str:
-    """CSV with a header line; an absent figure is an empty field."""
+def to_csv(fields: Sequence[str], rows: Collection[RunRow] | Collection[SummaryRow]) -> str:
+    """CSV with a header line, every setting a column after size_mb; what is absent is an empty field."""
+    settings = names_of(row.settings for row in rows)
+    names = [name for field in fields for name in ((field, *settings) if field == "size_mb" else (field,))]
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(fields)
+    writer.writerow(names)
     for row in rows:
-        writer.writerow([_cell(getattr(row, field)) for field in fields])
+        cells = {**vars(row), **row.settings}
+        writer.writerow([_cell(cells.get(name)) for name in names])
     return text.getvalue()
 
 

@@ -32,7 +32,7 @@ from draft_ladder.data.cache_files import (
 from draft_ladder.data.own_format import own_format, reader_of
 from draft_ladder.data.spill import parse_memory, room_bytes
 from draft_ladder.data.tokens import open_tokens, usable_cores
-from draft_ladder.report.stats_table import as_text
+from draft_ladder.report.style import as_text
 from draft_ladder.studies.build_bench import OPTIONAL, Bench, run_bench, sentences, table, write_bench
 from draft_ladder.studies.build_steps import STEPS
 

@@ -17,9 +17,10 @@ from rich.progress import (
 
 from draft_ladder.base.manifests import Progress as StageProgress
 from draft_ladder.base.manifests import ProgressCallback
-from draft_ladder.bench.metrics import metric_values
+from draft_ladder.bench.metrics import HISTOGRAM, metric_values
 from draft_ladder.bench.records import RunRecord
 from draft_ladder.bench.runner import Job
+from draft_ladder.report.style import format_number
 
 stderr = Console(stderr=True, highlight=False, soft_wrap=True)
 
@@ -104,7 +105,6 @@ class RunDisplay:
 
 def run_line(record: RunRecord) -> str:
     """A record in one line."""
-
     text = record.spec.describe()
     if record.failure is not None:
         return f"{text}: FAILED ({record.failure.reason}): {record.failure.detail}"
@@ -112,12 +112,13 @@ def run_line(record: RunRecord) -> str:
         metric.name: value for metric, value in metric_values(record.measured or {}, record.spec.timing)
     }
     latency = values.get("draft_latency_us", values.get("draft_latency_chunk_us"))
-    parts = ["nothing drafted" if latency is None else f"{latency:.3g} µs per drafted token"]
-    if record.spec.timing == "histogram":
+    parts = ["nothing drafted" if latency is None else f"{format_number(latency, 3)} µs per drafted token"]
+    if record.spec.timing == HISTOGRAM:
         median, tail = values["draft_call_p50_us"], values["draft_call_p99_us"]
-        parts = ["no draft call" if tail is None else f"draft calls p50 {median:.3g}, p99 {tail:.3g} µs"]
+        figures = f"draft calls p50 {format_number(median, 3)}, p99 {format_number(tail, 3)} µs"
+        parts = ["no draft call" if tail is None else figures]
     if values["load_time_s"] is not None:
-        parts.append(f"load {values['load_time_s']:.3g} s")
+        parts.append(f"load {format_number(values['load_time_s'], 3)} s")
     if values["peak_rss_mb"] is not None:
-        parts.append(f"peak {values['peak_rss_mb']:.0f} MB")
+        parts.append(f"peak {format_number(values['peak_rss_mb'], 3)} MB")
     return f"{text}: {', '.join(parts)}"

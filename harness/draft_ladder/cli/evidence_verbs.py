@@ -15,7 +15,7 @@ from draft_ladder.base import native
 from draft_ladder.base.errors import ExitCode, InputError
 from draft_ladder.base.manifests import refuse_overwriting, write_atomic
 from draft_ladder.base.variants import find
-from draft_ladder.bench.config import load_experiment
+from draft_ladder.bench.config import load_experiment, parse_override
 from draft_ladder.bench.launch import demand
 from draft_ladder.bench.stats import load_results, write_csv_files
 from draft_ladder.cli.display import json_text, note, print_json
@@ -34,7 +34,8 @@ from draft_ladder.cli.options import (
 )
 from draft_ladder.cli.run_verbs import measure, plots_of
 from draft_ladder.data.cache import check_same_tokenizer
-from draft_ladder.report.stats_table import as_text
+from draft_ladder.report.caption import absences
+from draft_ladder.report.style import TextTable, as_text
 
 if TYPE_CHECKING:
     from draft_ladder.studies.instructions import Counts
@@ -53,7 +54,11 @@ def ablate(
     ] = Path("configs/reproduce.toml"),
     from_: Annotated[
         Path | None,
-        typer.Option("--from", metavar="RESULTS", help="Judge these records; measure nothing."),
+        typer.Option(
+            "--from",
+            metavar="RESULTS",
+            help="Judge these records, those that --set chooses; measure nothing.",
+        ),
     ] = None,
     set_: SetOption = None,
     text: TextOption = None,
@@ -64,18 +69,13 @@ def ablate(
     json_: JsonOption = False,
 ) -> None:
     """Measure one variant against what it changes: ratios, their spread, a chart and a sentence."""
-    from draft_ladder.report.ablate import (
-        as_table,
-        counterpart,
-        experiment_for,
-        ratios,
-        sentence,
-        write_chart,
-    )
+    from draft_ladder.report.ablate import as_table, counterpart, experiment_for, ratios, sentence
+    from draft_ladder.report.ablate_chart import write_chart
 
     chosen = find(variant)
     names = (chosen.name, counterpart(chosen))
     folder, code = from_, ExitCode.OK
+    settings = dict(map(parse_override, set_ or [])) if from_ else {}
     if folder is None:
         base, overrides = load_experiment(config, set_ or [])
         experiment = experiment_for(base, chosen)
@@ -85,10 +85,13 @@ def ablate(
     found = load_results(folder)
     if from_ is None:
         write_csv_files(found)
-    figures = ratios(found, *names)
+    figures = ratios(found, names, settings)
     line = sentence(figures, found.variants.get(chosen.name, {}), names)
-    for path in write_chart(figures, found, names, plots_of(folder, plots)):
-        note(str(path))
+    for text_line in [
+        *absences(found),
+        *map(str, write_chart(figures, found, names, plots_of(folder, plots))),
+    ]:
+        note(text_line)
     if json_:
         print_json({"sentence": line, "ratios": [asdict(one) for one in figures]})
     else:
@@ -108,16 +111,16 @@ def claims(
     json_: JsonOption = False,
 ) -> None:
     """Judge every claim of the article by the records of one or more runs."""
-    from draft_ladder.report.claims import (
-        as_markdown,
+    from draft_ladder.report.claims import load_claims
+    from draft_ladder.report.claims_page import (
+        as_page,
         as_short_table,
         explanations,
-        judge,
-        load_claims,
+        notes_of,
         remarks,
         tally,
     )
-    from draft_ladder.report.compare import flag_notes
+    from draft_ladder.report.judge import judge
 
     chosen = "json" if json_ else format_
     if chosen not in ("table", "json", "markdown"):
@@ -130,15 +133,15 @@ def claims(
     if chosen == "json":
         content = {
             "tally": tally(judged),
-            "notes": flag_notes(found),
+            "notes": notes_of(found),
             "claims": [one.as_dict() for one in judged],
         }
         text = json_text(content) + "\n"
     elif chosen == "markdown":
-        text = as_markdown(loaded, judged, found)
+        text = as_page(loaded, judged, found)
     else:
         reasons = [f"{name}: {why}" for name, why in explanations(judged) + remarks(judged)]
-        text = "\n".join([as_text(as_short_table(judged)), "", *flag_notes(found), *reasons]) + "\n"
+        text = "\n".join([as_text(as_short_table(judged)), "", *notes_of(found), *reasons]) + "\n"
     if out is not None:
         write_atomic(out, text.encode())
     else:
@@ -187,17 +190,21 @@ def export(
     ] = None,
 ) -> None:
     """Hand the records to other tools: `python -m pyperf stats`, `hist` and `compare_to --table`."""
-    from draft_ladder.bench.metrics import COSTS
+    from draft_ladder.bench.metrics import shown_in
     from draft_ladder.report.export import pyperf_suite, to_json
 
     if not pyperf:
         raise InputError("export", "no format is named", "give --pyperf")
-    unknown = sorted(set(metric or []) - set(COSTS))
+    costs = shown_in("export")
+    unknown = sorted(set(metric or []) - set(costs))
     if unknown:
-        raise InputError("--metric", f"{unknown[0]!r} cannot be exported", f"use {', '.join(COSTS)}")
+        raise InputError("--metric", f"{unknown[0]!r} cannot be exported", f"use {', '.join(costs)}")
     if out is not None:
         refuse_overwriting(out, *_files_of(folder))
-    text = to_json(pyperf_suite(load_results(folder), metric or COSTS))
+    results = load_results(folder)
+    for line in absences(results):
+        note(line)
+    text = to_json(pyperf_suite(results, metric or ()))
     if out is not None:
         write_atomic(out, text.encode())
     else:
@@ -247,9 +254,12 @@ def instructions(
 
 
 def _print_counts(key: str, counts: dict[str, Counts]) -> None:
-    print(f"{'variant':20} {'draft':>10} {'update':>10} {'merge':>10}  instructions per drafted token, {key}")
-    for name, found in counts.items():
-        print(f"{name:20} {found.draft:10.1f} {found.update:10.1f} {found.end_chunk:10.1f}")
+    rows = [
+        (name, *(f"{value:.1f}" for value in (found.draft, found.update, found.end_chunk)))
+        for name, found in counts.items()
+    ]
+    title = f"Instructions per drafted token, {key}"
+    print(as_text(TextTable(title, ("variant", "draft", "update", "merge"), rows)))
 
 
 def _source(root: Path) -> Path:

@@ -33,7 +33,8 @@ from draft_ladder.cli.options import (
     TargetArgument,
     TextOption,
 )
-from draft_ladder.report.stats_table import as_text, tables
+from draft_ladder.report.stats_table import tables
+from draft_ladder.report.style import as_text
 
 
 def run(

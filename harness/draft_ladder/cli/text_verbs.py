@@ -19,7 +19,7 @@ from draft_ladder.data.corpus import build_corpus, replay_text
 from draft_ladder.data.resolve import resolve_source
 from draft_ladder.data.tokenizers import load_tokenizer
 from draft_ladder.data.tokens import tokenize_file
-from draft_ladder.report.stats_table import as_text
+from draft_ladder.report.style import as_text
 from draft_ladder.studies.corpus_comparison import as_record, compare_corpora, write_comparison
 from draft_ladder.studies.corpus_comparison import table as comparison_table
 from draft_ladder.studies.corpus_stats import corpus_stats

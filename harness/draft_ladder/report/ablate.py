@@ -1,34 +1,20 @@
-"""One variant against the one it changes: measured in turn, ratios with their spread, a chart, a sentence."""
+"""One variant against the one it changes: measured in turn, ratios with their spread, a sentence."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
-
-import matplotlib as mpl
-from matplotlib.axes import Axes
-from matplotlib.backends.backend_agg import FigureCanvasAgg
-from matplotlib.figure import Figure
-from matplotlib.ticker import FixedLocator, NullLocator
 
 from draft_ladder.base.errors import InputError
 from draft_ladder.base.variants import Variant
-from draft_ladder.bench.config import Experiment
-from draft_ladder.bench.stats import Results, SummaryRow, run_rows, summarize
-from draft_ladder.report.caption import caption
-from draft_ladder.report.charts import RC, horizontal_places, save
-from draft_ladder.report.stats_table import TextTable, figure
-
-# Metric -> how its chart and its sentence call it. Lower is better in all.
-METRICS = {
-    "draft_latency_us": "draft latency",
-    "load_time_s": "load time",
-    "peak_rss_mb": "peak memory",
-    "draft_call_p999_us": "99.9th percentile of a draft call",
-    "draft_call_max_us": "slowest draft call",
-}
+from draft_ladder.bench.config import Experiment, plain
+from draft_ladder.bench.metrics import BY_NAME, Metric, shown_in
+from draft_ladder.bench.records import SETTINGS
+from draft_ladder.bench.settings import AXES, Settings, names_of
+from draft_ladder.bench.stats import Results, SummaryRow, by_cell, refuse_marked, run_rows, summarize
+from draft_ladder.report.compare import overlap, ranges_text
+from draft_ladder.report.style import TextTable, format_number
 
 
 @dataclass(frozen=True)
@@ -43,6 +29,7 @@ class Ratio:
     low: float
     high: float
     overlap: bool
+    ranges: str
 
 
 def counterpart(variant: Variant) -> str:
@@ -75,46 +62,66 @@ def experiment_for(base: Experiment, variant: Variant) -> Experiment:
     return Experiment.model_validate({**base.model_dump(), **changes})
 
 
-def ratios(results: Results, variant: str, versus: str) -> list[Ratio]:
-    """Every metric and size that both have."""
-    rows = {(row.variant, row.metric, row.size_mb): row for row in summarize(run_rows(results.records))}
-    sizes = sorted({size for name, _, size in rows if name == variant})
-    found = []
-    for metric in METRICS:
-        for size in sizes:
-            a, b = rows.get((versus, metric, size)), rows.get((variant, metric, size))
-            if a is not None and b is not None and (one := _ratio(a, b)) is not None:
-                found.append(one)
+def ratios(results: Results, names: tuple[str, str], chosen: Mapping[str, Any] | None = None) -> list[Ratio]:
+    """Every metric and size that both of `names` (variant, versus) have, at the `chosen` settings.
+
+    DraftsDifferError where either drafts differently; InputError where they share no figure, or where what is
+    chosen leaves several values of a setting.
+    """
+    refuse_marked(results, names)
+    wanted = _settings_of(chosen or {})
+    cells = {
+        cell: figures
+        for cell, figures in by_cell(summarize(run_rows(results.records))).items()
+        if cell.variant in names and wanted.agrees(cell.settings)
+    }
+    pairs = [
+        (cell, figures, others)
+        for cell, figures in cells.items()
+        for other, others in cells.items()
+        if (cell.variant, other.variant, cell.size_mb) == (*names, other.size_mb)
+        and cell.settings.agrees(other.settings)
+    ]
+    for name in names_of(cell.settings for cell in cells):
+        if len({cell.settings[name] for cell in cells if name in cell.settings}) > 1:
+            raise InputError(results.folder, f"has several values of {name}", f"give one: --set {name}=VALUE")
+    found = [
+        _ratio(metric, cell.size_mb, others[metric.name], figures[metric.name])
+        for metric in shown_in("ablate").values()
+        for cell, figures, others in pairs
+        if all(metric.name in own and own[metric.name].min for own in (figures, others))
+    ]
     if not found:
         raise InputError(
-            results.folder, f"has no figures of both {versus} and {variant}", "run the experiment again"
+            results.folder, f"has no figures of both {names[1]} and {names[0]}", "run the experiment again"
         )
     return found
 
 
-def _ratio(a: SummaryRow, b: SummaryRow) -> Ratio | None:
-    if not (a.median and b.median and a.min and b.min and a.max and b.max):
-        return None
-    return Ratio(
-        a.metric,
-        a.size_mb,
-        float(a.median),
-        float(b.median),
-        a.median / b.median,
-        a.min / b.max,
-        a.max / b.min,
-        a.min <= b.max and b.min <= a.max,
-    )
+def _settings_of(chosen: Mapping[str, Any]) -> Settings:
+    """What --set chooses among records; InputError for a key that is no setting, or several values of one."""
+    for key, value in chosen.items():
+        if not (key in SETTINGS or key.startswith(AXES)) or isinstance(value, list | dict):
+            known = ", ".join([*SETTINGS, f"{AXES}NAME"])
+            raise InputError(f"--set {key}", "chooses no records", f"give one value of {known}")
+    return Settings({key: plain(value) if key.startswith(AXES) else value for key, value in chosen.items()})
+
+
+def _ratio(metric: Metric, size_mb: float, versus: SummaryRow, variant: SummaryRow) -> Ratio:
+    middles = float(versus.median or 0), float(variant.median or 0)
+    ends = metric.gain(versus.min or 0, variant.max or 0), metric.gain(versus.max or 0, variant.min or 0)
+    words = overlap(versus, variant), ranges_text(versus, variant)
+    return Ratio(metric.name, size_mb, *middles, metric.gain(*middles), min(ends), max(ends), *words)
 
 
 def sentence(found: Sequence[Ratio], variant: dict[str, Any], names: tuple[str, str]) -> str:
     """What the change is and what it did, metric by metric."""
     name, versus = names
     parts = []
-    for metric, words in METRICS.items():
-        own = [one for one in found if one.metric == metric]
+    for metric in shown_in("ablate").values():
+        own = [one for one in found if one.metric == metric.name]
         if own:
-            parts.append(f"{words} {_effect(own)}")
+            parts.append(f"{metric.words} {_effect(own)}")
     return f"{name} against {versus}: {variant.get('changes', '')}. " + "; ".join(parts) + "."
 
 
@@ -129,14 +136,15 @@ def _effect(own: Sequence[Ratio]) -> str:
     else:
         size = f"from {1 / low:.2f} times worse to {high:.2f} times better"
     apart = [f"{one.size_mb:g}" for one in own if not one.overlap]
-    if len(apart) == len(own):
+    if all(one.ranges in ("equal", "one run each") for one in own):
+        ranges = "one run each"
+    elif len(apart) == len(own):
         ranges = "ranges apart at every size"
     elif apart:
         ranges = f"ranges apart at {', '.join(apart)} MB only"
     else:
         ranges = "ranges overlap at every size"
-    runs = "" if own[0].low != own[0].high else ", one run each"
-    return f"{size} ({ranges}{runs})"
+    return f"{size} ({ranges})"
 
 
 def _span(low: float, high: float) -> str:
@@ -148,63 +156,15 @@ def as_table(found: Sequence[Ratio], names: tuple[str, str]) -> TextTable:
     """A row per metric and size."""
     rows = [
         (
-            METRICS[one.metric],
+            BY_NAME[one.metric].words,
             f"{one.size_mb:g}",
-            figure(one.versus),
-            figure(one.variant),
+            format_number(one.versus),
+            format_number(one.variant),
             f"{one.ratio:.3f}",
             f"{one.low:.3f} to {one.high:.3f}",
-            "overlap" if one.overlap else "apart",
+            one.ranges,
         )
         for one in found
     ]
     columns = ("metric", "MB", names[1], names[0], "times better", "spread", "ranges")
     return TextTable(f"{names[0]} against {names[1]}", columns, rows)
-
-
-def write_chart(found: Sequence[Ratio], results: Results, names: tuple[str, str], folder: Path) -> list[Path]:
-    """The ratios and their spread over the sizes, a panel per metric; SVG and PNG."""
-    folder.mkdir(parents=True, exist_ok=True)
-    metrics = [metric for metric in METRICS if any(one.metric == metric for one in found)]
-    with mpl.rc_context(RC):
-        return save(_draw(found, metrics, results, names), folder, names[0])
-
-
-def _draw(found: Sequence[Ratio], metrics: list[str], results: Results, names: tuple[str, str]) -> Figure:
-    drawing = Figure(figsize=(3.2 * len(metrics), 4.6))
-    FigureCanvasAgg(drawing)
-    color = str(results.variants.get(names[0], {}).get("color", "#555555"))
-    left, width = 0.05, 0.94 / len(metrics)
-    for index, metric in enumerate(metrics):
-        axes = drawing.add_axes((left + index * width, 0.27, width * 0.8, 0.52))
-        _draw_panel(axes, [one for one in found if one.metric == metric], color)
-        axes.set_title(METRICS[metric], fontsize=9)
-    drawing.text(left, 0.93, f"{names[0]}: times better than {names[1]}", fontsize=12, fontweight="bold")
-    lines = [
-        f"above 1 is better; bars from lowest to highest ratio of single runs  ·  {_change(results, names)}"
-    ]
-    for index, line in enumerate([*lines, *caption(results)]):
-        drawing.text(0.01, 0.12 - 0.035 * index, line, fontsize=6, color="#555555")
-    return drawing
-
-
-def _change(results: Results, names: tuple[str, str]) -> str:
-    return str(results.variants.get(names[0], {}).get("changes", ""))
-
-
-def _draw_panel(axes: Axes, own: Sequence[Ratio], color: str) -> None:
-    place = horizontal_places([one.size_mb for one in own])
-    xs = [place(one.size_mb) for one in own]
-    middles = [one.ratio for one in own]
-    below = [one.ratio - one.low for one in own]
-    above = [one.high - one.ratio for one in own]
-    axes.axhline(1.0, color="#555555", lw=0.9, ls=":")
-    axes.errorbar(xs, middles, yerr=[below, above], fmt="o-", color=color, capsize=3, lw=1.4, ms=5)
-    axes.xaxis.set_major_locator(FixedLocator(xs))
-    axes.xaxis.set_minor_locator(NullLocator())
-    axes.set_xticklabels([f"{one.size_mb:g}" for one in own], fontsize=7)
-    axes.set_xlabel("corpus, MB", fontsize=8)
-    axes.tick_params(axis="y", labelsize=8)
-    lowest, highest = min(0.95, *(one.low for one in own)), max(1.05, *(one.high for one in own))
-    margin = (highest - lowest) * 0.08
-    axes.set_ylim(lowest - margin, highest + margin)

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from textwrap import wrap
 
 from draft_ladder.bench.records import RunSpec
+from draft_ladder.bench.settings import Settings, label, telling
 from draft_ladder.bench.stats import Results
-
-CAPTION_CHARACTERS = 165  # of a line as wide as the picture
+from draft_ladder.report.style import CAPTION_CHARACTERS, clipped
 
 
 def caption(results: Results) -> list[str]:
@@ -32,7 +32,7 @@ def caption(results: Results) -> list[str]:
     lines = [
         f"{machine.get('cpu_model')}, {machine.get('cpu_logical_total')} cores{memory}, "
         f"{machine.get('system')} {machine.get('kernel')}  ·  {build}  ·  commit {', '.join(commits)}{dirty}",
-        f"corpus: {_clipped(corpora(specs), 100)}  ·  replayed: {_clipped(replayed, 120)}  ·  {tokenizers}"
+        f"corpus: {clipped(corpora(specs), 100)}  ·  replayed: {clipped(replayed, 120)}  ·  {tokenizers}"
         f"  ·  {_settings(specs)}  ·  experiment {experiment.get('name')}",
     ]
     return [part for line in lines for part in wrap(line, CAPTION_CHARACTERS)]
@@ -61,22 +61,31 @@ def _settings(specs: Sequence[RunSpec]) -> str:
 
 
 def absences(results: Results) -> list[str]:
-    """What the chart cannot show, and why."""
+    """What charts and tables cannot show, and why: one line per reason."""
     failed: dict[str, set[str]] = {}
     for record in results.records:
         if record.failure is not None:
             spec = record.spec
-            failed.setdefault(record.failure.reason, set()).add(
-                f"{spec.variant_label} at {spec.size_mb:g} MB"
-            )
+            cell = f"{label(spec.variant, Settings.of(spec), telling_of(results))} at {spec.size_mb:g} MB"
+            failed.setdefault(record.failure.reason, set()).add(cell)
     lines = [
-        _clipped(f"failed and not shown ({reason}): {', '.join(sorted(cells))}", 170)
+        clipped(f"failed and not shown ({reason}): {', '.join(sorted(cells))}", 170)
         for reason, cells in sorted(failed.items())
     ]
     if results.missing_total:
         lines.append(f"unfinished: {results.missing_total} runs are still to be made")
+    finished = {record.spec.variant for record in results.records if record.status == "ok"}
+    absent = [name for name in results.variants if name not in finished]
+    if absent:
+        lines.append(f"without a finished run: {', '.join(absent)}")
     return lines
 
 
-def _clipped(text: str, length: int) -> str:
-    return text if len(text) <= length else text[: length - 1] + "…"
+def notes_on(folders: Sequence[Results]) -> list[str]:
+    """The absences of several results folders, each named."""
+    return [f"{results.folder.name}: {line}" for results in folders for line in absences(results)]
+
+
+def telling_of(results: Results) -> tuple[str, ...]:
+    """The settings that labels of these results must name."""
+    return telling(Settings.of(record.spec) for record in results.records)

@@ -13,21 +13,23 @@ from typing import Any
 
 from draft_ladder.base.commits import files_of
 from draft_ladder.base.errors import InputError
-from draft_ladder.bench.metrics import COSTS
+from draft_ladder.bench.metrics import Metric, shown_in
 from draft_ladder.bench.records import RunRecord, differing_drafts
-from draft_ladder.bench.stats import Results, SummaryRow, load_results, run_rows, summarize
-from draft_ladder.report.stats_table import TextTable, figure
+from draft_ladder.bench.settings import Settings, label, telling
+from draft_ladder.bench.stats import Results, SummaryRow, by_cell, load_results, run_rows, summarize
+from draft_ladder.report.caption import notes_on
+from draft_ladder.report.style import TextTable, format_number
 
 # Of a module's build; its flags are only noted.
-BUILD_KEYS = ("compiler", "standard_library", "build_type")
+BUILD_KEYS = ("compiler", "standard_library", "build_type", "unordered_dense")
 MACHINE_KEYS = ("cpu_model", "cpu_logical_total", "ram_bytes", "system")
 
 
 @dataclass(frozen=True)
 class Cell:
-    """One metric of one variant at one corpus size in both runs.
+    """One metric of one variant at its settings and one corpus size in both runs.
 
-    `ratio`: A's median over B's, above 1 where B is better.
+    `ratio`: how many times better B's median is than A's. `variant` is a label.
     """
 
     variant: str
@@ -40,6 +42,7 @@ class Cell:
     a_range: tuple[float, float]
     b_range: tuple[float, float]
     overlap: bool
+    ranges: str
 
 
 @dataclass(frozen=True)
@@ -77,14 +80,23 @@ def compare(a: Results, b: Results, *, force: bool = False) -> Comparison:
             f"are not alike: {'; '.join(differences)}",
             "compare like with like, or give --force to compare all the same",
         )
-    rows_a, rows_b = _by_cell(a), _by_cell(b)
+    names = telling([*_settings(a), *_settings(b)])
+    cells_a, cells_b = _by_label(a, names), _by_label(b, names)
     cells = [
-        cell for key in rows_a if key in rows_b and (cell := _cell(rows_a[key], rows_b[key])) is not None
+        cell
+        for key, figures in cells_a.items()
+        for metric in shown_in("compare").values()
+        if key in cells_b and (cell := _cell(key, metric, figures, cells_b[key])) is not None
     ]
-    names_a, names_b = ({f"{key[0]} at {key[1]:g} MB" for key in rows} for rows in (rows_a, rows_b))
-    return Comparison(
-        cells, differences, flag_notes([a, b]), sorted(names_a - names_b), sorted(names_b - names_a)
+    only_a, only_b = (
+        [f"{variant} at {size:g} MB" for variant, size in one if (variant, size) not in other]
+        for one, other in ((cells_a, cells_b), (cells_b, cells_a))
     )
+    return Comparison(cells, differences, [*flag_notes([a, b]), *notes_on([a, b])], only_a, only_b)
+
+
+def _settings(results: Results) -> list[Settings]:
+    return [Settings.of(record.spec) for record in results.records]
 
 
 def unlikeness(a: Results, b: Results) -> list[str]:
@@ -160,30 +172,36 @@ def _corpora(results: Results) -> dict[float, tuple[Any, ...]]:
     return {record.spec.size_mb: identity(record) for record in results.records}
 
 
-def _by_cell(results: Results) -> dict[tuple[str, float, str], SummaryRow]:
-    rows = summarize(run_rows(results.records))
-    return {(row.variant, row.size_mb, row.metric): row for row in rows if row.metric in COSTS}
+def _by_label(results: Results, names: tuple[str, ...]) -> dict[tuple[str, float], dict[str, SummaryRow]]:
+    """Figures by what tells cells apart in either run: under --force the other settings may differ."""
+    cells = by_cell(summarize(run_rows(results.records)))
+    return {(label(one.variant, one.settings, names), one.size_mb): found for one, found in cells.items()}
 
 
-def _cell(a: SummaryRow, b: SummaryRow) -> Cell | None:
-    figures = (a.median, b.median, a.min, a.max, b.min, b.max)
-    if any(value is None for value in figures) or not b.median:
+def _cell(
+    key: tuple[str, float], metric: Metric, in_a: dict[str, SummaryRow], in_b: dict[str, SummaryRow]
+) -> Cell | None:
+    a, b = in_a.get(metric.name), in_b.get(metric.name)
+    if a is None or b is None or not (a.median and b.median):
         return None
-    a_median, b_median, a_low, a_high, b_low, b_high = (
-        float(value) for value in figures if value is not None
-    )
-    return Cell(
-        a.variant,
-        a.size_mb,
-        a.metric,
-        a.unit,
-        a_median,
-        b_median,
-        a_median / b_median,
-        (a_low, a_high),
-        (b_low, b_high),
-        a_low <= b_high and b_low <= a_high,
-    )
+    ranges = (float(a.min or 0), float(a.max or 0)), (float(b.min or 0), float(b.max or 0))
+    ratio = metric.gain(a.median, b.median)
+    medians = float(a.median), float(b.median)
+    return Cell(*key, metric.name, metric.unit, *medians, ratio, *ranges, overlap(a, b), ranges_text(a, b))
+
+
+def overlap(a: SummaryRow, b: SummaryRow) -> bool:
+    """Whether the ranges of two cells' figures meet."""
+    return (a.min or 0) <= (b.max or 0) and (b.min or 0) <= (a.max or 0)
+
+
+def ranges_text(a: SummaryRow, b: SummaryRow) -> str:
+    """How the ranges lie; single figures have none."""
+    if (a.min, a.max) == (b.min, b.max):
+        return "equal"
+    if a.n == b.n == 1:
+        return "one run each"
+    return "overlap" if overlap(a, b) else "apart"
 
 
 def as_table(comparison: Comparison) -> TextTable:
@@ -193,10 +211,10 @@ def as_table(comparison: Comparison) -> TextTable:
             cell.variant,
             f"{cell.size_mb:g}",
             cell.metric,
-            figure(cell.a),
-            figure(cell.b),
+            format_number(cell.a),
+            format_number(cell.b),
             f"{cell.ratio:.3f}",
-            "overlap" if cell.overlap else "apart",
+            cell.ranges,
         )
         for cell in comparison.cells
     ]

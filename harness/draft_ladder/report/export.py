@@ -1,36 +1,42 @@
 """Records as pyperf's JSON, for `python -m pyperf stats`, `hist` and `compare_to --table`.
 
-A benchmark is a metric of a variant at a corpus size; a pyperf run is one of our worker processes, with one
-value. Written without pyperf: the format is small and versioned.
+A benchmark is a metric of a variant at a corpus size and settings; a pyperf run is one of our worker
+processes, with one value. Written without pyperf: the format is small and versioned.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Collection
 from typing import Any
 
-from draft_ladder.bench.metrics import COSTS, metric_values
-from draft_ladder.bench.records import RunRecord, varying_settings
+from draft_ladder.bench.metrics import metric_values, shown_in
+from draft_ladder.bench.records import RunRecord
+from draft_ladder.bench.settings import Settings, label
 from draft_ladder.bench.stats import Results
+from draft_ladder.report.caption import telling_of
 
 PYPERF_VERSION = "1.0"
 # Metric -> pyperf's unit and what makes ours it.
 UNITS: dict[str, tuple[str, float]] = {"us": ("second", 1e-6), "s": ("second", 1.0), "MB": ("byte", 1e6)}
 
 
-def pyperf_suite(results: Results, metrics: Iterable[str] = COSTS) -> dict[str, Any]:
-    """A pyperf benchmark suite. Benchmarks without a value are left out: pyperf has no empty ones."""
-    wanted = tuple(metrics)
-    settings = varying_settings(results.records)
+def pyperf_suite(results: Results, metrics: Collection[str] = ()) -> dict[str, Any]:
+    """A pyperf benchmark suite of these metrics (none named: all that export takes).
+
+    Benchmarks without a value are left out: pyperf has no empty ones.
+    """
+    wanted, names = metrics or shown_in("export"), telling_of(results)
     runs: dict[str, list[dict[str, Any]]] = {}
     units: dict[str, str] = {}
     for record in results.records:
-        if record.status != "ok" or record.spec.timing != "call" or record.spec.warmup:
+        if record.status != "ok" or record.spec.warmup:
             continue
+        variant = label(record.spec.variant, Settings.of(record.spec), names)
         for metric, value in metric_values(record.measured or {}, record.spec.timing):
-            if metric.name in wanted and value is not None and value > 0:
-                name = benchmark_name(record.spec.label(settings), record.spec.size_mb, metric.name)
+            own = metric.name in wanted and record.spec.timing == metric.own_timing
+            if own and value is not None and value > 0:
+                name = f"{variant}/{record.spec.size_mb:g}MB/{metric.stem}"  # the unit is pyperf's
                 unit, factor = UNITS[metric.unit]
                 runs.setdefault(name, []).append(_run(record, value * factor, unit))
                 units[name] = unit
@@ -42,12 +48,6 @@ def pyperf_suite(results: Results, metrics: Iterable[str] = COSTS) -> dict[str, 
             for name, found in sorted(runs.items())
         ],
     }
-
-
-def benchmark_name(variant: str, size_mb: float, metric: str) -> str:
-    """`frozen/541MB/draft_latency`: the same name in two exports is the same cell; the unit is pyperf's."""
-    stem, _, unit = metric.rpartition("_")
-    return f"{variant}/{size_mb:g}MB/{stem if unit in ('us', 's', 'mb') else metric}"
 
 
 def _run(record: RunRecord, value: float, unit: str) -> dict[str, Any]:

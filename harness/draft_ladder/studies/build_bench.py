@@ -19,7 +19,7 @@ from draft_ladder.bench.launch import WorkerInputError
 from draft_ladder.bench.runner import write_json, write_machine
 from draft_ladder.data.cache import SUFFIXES
 from draft_ladder.data.tokens import TOKEN_BYTES
-from draft_ladder.report.stats_table import TextTable, as_markdown, figure
+from draft_ladder.report.style import TextTable, as_markdown, format_number
 from draft_ladder.studies.build_steps import STEPS, Request
 
 SCHEMA = 1
@@ -140,12 +140,12 @@ def table(record: dict[str, Any]) -> TextTable:
         rows.append(
             (
                 LABELS[step],
-                figure(statistics.median(walls)),
-                f"{figure(min(walls))} to {figure(max(walls))}",
-                figure(statistics.median(run["cpu_s"] for run in runs)),
-                figure(statistics.median(run["tokens_per_s"] for run in runs) / 1e6),
-                figure(round(max(peaks) / 1e6)) if all(peaks) else "-",
-                "-" if written is None else figure(round(written / 1e6)),
+                format_number(statistics.median(walls)),
+                f"{format_number(min(walls))} to {format_number(max(walls))}",
+                format_number(statistics.median(run["cpu_s"] for run in runs)),
+                format_number(statistics.median(run["tokens_per_s"] for run in runs) / 1e6),
+                format_number(round(max(peaks) / 1e6)) if all(peaks) else "-",
+                "-" if written is None else format_number(round(written / 1e6)),
             )
         )
     n_tokens = record["runs"][0]["n_tokens"]
@@ -162,16 +162,16 @@ def sentences(record: dict[str, Any]) -> list[str]:
         ratios = [slow / fast for fast, slow in zip(loops["sorted_loop"], loops["nested_maps"], strict=True)]
         found.append(
             "Counting, one thread each and the same compiler flags: "
-            f"{figure(statistics.median(ratios))} times "
-            f"as fast as the nested maps ({figure(min(ratios))} to {figure(max(ratios))})."
+            f"{format_number(statistics.median(ratios))} times "
+            f"as fast as the nested maps ({format_number(min(ratios))} to {format_number(max(ratios))})."
         )
     peaks = _by_repeat(record, "count_bounded", "peak_rss_bytes")
     if peaks and all(peaks):
         bound = record["memory_bytes"]
         verdict = "within" if max(peaks) <= bound else "ABOVE"
         found.append(
-            f"The bounded builder stayed {verdict} its {figure(bound / 1e6)} MB: at most "
-            f"{figure(round(max(peaks) / 1e6))} MB, and wrote the same bytes."
+            f"The bounded builder stayed {verdict} its {format_number(bound / 1e6)} MB: at most "
+            f"{format_number(round(max(peaks) / 1e6))} MB, and wrote the same bytes."
         )
     return found
 

@@ -15,7 +15,7 @@ from draft_ladder.bench.config import Experiment
 from draft_ladder.bench.prepare import Note, Preparation
 from draft_ladder.bench.runner import write_json
 from draft_ladder.data.synthetic import SyntheticConfig, SyntheticSource
-from draft_ladder.report.stats_table import TextTable, as_markdown
+from draft_ladder.report.style import TextTable, as_markdown
 from draft_ladder.studies.corpus_stats import (
     N_CTX,
     N_DRAFT,
