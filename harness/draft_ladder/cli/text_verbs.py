@@ -58,7 +58,7 @@ def corpus(
     config = corpus_source({"source": source, **{key: value for key, value in options.items() if value}})
     where = cache_dir(cache)
     with stages() as progress:
-        resolved = resolve_source(config, where)
+        resolved = resolve_source(config)
         if resolved.note:
             note(resolved.note)
         made = build_corpus(resolved, size_mb, where, progress, clip=clip)

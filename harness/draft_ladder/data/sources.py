@@ -8,16 +8,13 @@ import platform
 import sysconfig
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, Protocol
+from typing import Annotated, Any, Literal, Protocol
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from draft_ladder.base.errors import InputError
 from draft_ladder.data.input_files import InputFile, input_file, list_digest, named_digests, same_content
 from draft_ladder.data.synthetic import SyntheticConfig
-
-if TYPE_CHECKING:
-    pass
 
 WIKITEXT_REVISION = "b08601e04326c79dfdd32d625aee71d232d685c3"
 HELD_OUT_BYTES = 1_300_000
