@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import shutil
 import tempfile
 import time
@@ -17,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import psutil
+from pydantic import ByteSize, TypeAdapter, ValidationError
 
 from draft_ladder.base import native
 from draft_ladder.base.artifacts import Artifact, Made, find, make
@@ -36,19 +36,16 @@ READ_BUFFER_BYTES = 1 << 18
 MAX_OPEN_FILES = 400
 COUNTING_SHARE = 0.75  # of the time of a whole build: measured on 124 million tokens
 
-_UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
-_BINARY_UNITS = {"K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
-
 NativeProgress = Callable[[str, int, int], None]
 
 
 def parse_memory(text: str, option: str = "--memory") -> int:
     """Bytes of "2GB", "512 MiB" or "1500000". Raises InputError naming the option for anything else."""
-    match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([KMGT]?)(i?)B?\s*", text, re.IGNORECASE)
-    if match is None or (match[3] and not match[2]):
-        raise InputError(option, f"{text!r} is no amount of memory", "say for example 2GB or 512MiB")
-    unit = match[2].upper()
-    return int(float(match[1]) * (_BINARY_UNITS if match[3] else _UNITS)[unit])
+    try:
+        return int(TypeAdapter(ByteSize).validate_python(text))
+    except ValidationError as error:
+        problem = f"{text!r} is no amount of memory"
+        raise InputError(option, problem, "say for example 2GB or 512MiB") from error
 
 
 def caches_module() -> Any:

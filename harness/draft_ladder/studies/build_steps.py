@@ -93,10 +93,8 @@ def perform(request: Request) -> Request:
     memory = read_memory()
     # Where /proc is missing only: on Linux a child inherits its parent's ru_maxrss.
     peak = memory.get("VmHWM") if memory else rss_from_getrusage()
-    answer |= {
-        "peak_rss_bytes": peak,
-        "rss_note": None if peak else "the kernel reports no peak, or one of 0",
-    }
+    note = None if peak else "the kernel reports no peak, or one of 0"
+    answer |= {"peak_rss_bytes": peak, "rss_note": note}
     if "path" in answer:
         path = Path(answer["path"])
         answer |= {"bytes": path.stat().st_size, "sha256": sha256_file(path)}
