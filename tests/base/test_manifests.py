@@ -16,12 +16,12 @@ from draft_ladder.base.manifests import (
     Manifest,
     Progress,
     cache_dir,
-    cached_manifest,
     canonical_json,
     content_key,
     load_manifest,
     manifest_path,
     open_regular,
+    replacing,
     sha256_file,
     write_atomic,
     write_manifest,
@@ -113,30 +113,31 @@ def test_a_place_that_cannot_be_made_is_an_input_error(tmp_path: Path) -> None:
         cache_dir(tmp_path / "file")
 
 
-def test_temporary_files_of_dead_processes_are_removed(tmp_path: Path) -> None:
+def test_only_temporary_files_of_dead_processes_of_this_host_are_removed(tmp_path: Path) -> None:
     dead = subprocess.Popen([sys.executable, "-c", ""])
     dead.wait()
-    abandoned = tmp_path / f".x.{dead.pid}.1-0.tmp"
-    of_the_living = tmp_path / f".x.{os.getpid()}.1-0.tmp"
-    for path in (abandoned, of_the_living):
-        path.write_bytes(b"part")
-    write_atomic(tmp_path / "x", b"new")
-    assert not abandoned.exists()
-    assert of_the_living.exists()
+    with replacing(tmp_path / "x") as of_the_living:
+        of_the_living.write_bytes(b"part")
+        host, pid, start = of_the_living.name.split(".")[2].split("-")
+        assert int(pid) == os.getpid()
+        abandoned = [
+            tmp_path / f".x.{host}-{dead.pid}-{start}.1-0.tmp",
+            tmp_path / f".x.{host}-{pid}-{int(start) - 60}.1-0.tmp",  # the number was given out again
+        ]
+        foreign = tmp_path / f".x.{'0' * 8}-{dead.pid}-{start}.1-0.tmp"  # alive elsewhere?
+        for path in (*abandoned, foreign):
+            path.write_bytes(b"part")
+        write_atomic(tmp_path / "x", b"new")
+        assert of_the_living.exists()
+    assert sorted(tmp_path.iterdir()) == sorted([foreign, tmp_path / "x"])
 
 
-def test_manifest_round_trip_and_cached_manifest(tmp_path: Path) -> None:
+def test_manifest_round_trip(tmp_path: Path) -> None:
     artifact = tmp_path / "a.tok"
-    assert cached_manifest(artifact, "tokens") is None
     artifact.write_bytes(b"")
-    assert cached_manifest(artifact, "tokens") is None
     write_manifest(artifact, manifest(facts={"n": 1}))
     assert json.loads(manifest_path(artifact).read_text())["schema"] == 1
     assert load_manifest(artifact, "tokens").facts == {"n": 1}
-    assert cached_manifest(artifact, "tokens") is not None
-    assert cached_manifest(artifact, "corpus") is None
-    artifact.write_bytes(b"cut or grown")
-    assert cached_manifest(artifact, "tokens") is None
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +33,23 @@ def test_the_shipped_configs_are_valid(path: Path) -> None:
     experiment, overrides = load_experiment(path)
     assert experiment.name == path.stem
     assert overrides == {}
+
+
+@pytest.mark.parametrize(
+    "override", ["", "corpus.label=mine", "corpus=wikitext-files"], ids=["as it is", "its key", "by name"]
+)
+def test_a_named_corpus_is_its_table(tmp_path: Path, override: str) -> None:
+    (tmp_path / "corpora").mkdir()
+    table = 'source = "files"\ntrain = ["a"]\nreplay = ["b"]\n'
+    (tmp_path / "corpora" / "wikitext-files.toml").write_text(table)
+    named = GOOD.replace('[corpus]\nsource = "stdlib"\n', 'corpus = "wikitext-files"\n')
+    spelt_out = GOOD.replace('source = "stdlib"\n', table)
+    overrides = [override] if override else []
+    from_name = load_experiment(write(tmp_path, named), overrides)
+    assert from_name == load_experiment(write(tmp_path, spelt_out), overrides)
+    assert isinstance(from_name[0].corpus, FilesConfig)
+    with pytest.raises(InputError, match=r"x\.toml: corpus: .*wikitext-files"):
+        load_experiment(write(tmp_path, GOOD.replace('[corpus]\nsource = "stdlib"', 'corpus = "moon"')))
 
 
 def test_sizes_are_sorted_and_defaults_are_the_articles(tmp_path: Path) -> None:
@@ -152,6 +170,7 @@ def test_a_machine_is_a_name_and_a_core_is_there() -> None:
 
 
 def test_other_files_mistakes_are_said_in_the_same_words(tmp_path: Path) -> None:
+    shutil.copytree(CONFIGS / "corpora", tmp_path / "corpora")
     e2e = write(
         tmp_path, (CONFIGS / "e2e.toml").read_text().replace("[[workload]]", "[[workload]]\nn = 1", 1)
     )

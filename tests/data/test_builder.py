@@ -263,7 +263,7 @@ def test_caches_of_another_tokenizer_are_refused_naming_both(tmp_path: Path) -> 
     other = token_file(tmp_path / "b.tok", [1, 2, 3], "beta", 12)
     cache = build_static_cache(tokens, tmp_path)
     check_same_tokenizer(cache.paths["llama"], tokens)
-    with pytest.raises(InputError, match=r"'alpha' \(10 tokens\), but b\.tok with 'beta' \(12 tokens\)"):
+    with pytest.raises(InputError, match=r"'alpha' \(10 tokens\).*'beta' \(12 tokens\)"):
         check_same_tokenizer(cache.paths["llama"], other)
 
 

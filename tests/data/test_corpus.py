@@ -32,7 +32,7 @@ def files(tmp_path: Path, *train: str, replay: str = "replay.txt", **fields: Any
     if not (tmp_path / "replay.txt").exists():
         (tmp_path / "replay.txt").write_bytes(b"replayed\n")
     config = FilesConfig(source="files", train=list(train), replay=[replay], **fields)
-    return resolve_source(config, tmp_path / "cache", tmp_path)
+    return resolve_source(config, tmp_path)
 
 
 def shared_text(name: str) -> Path:
@@ -263,7 +263,7 @@ def test_a_local_copy_of_wikitext(tmp_path: Path, layout: str) -> None:
     else:
         _write_rows(tmp_path, layout, "test", test_text)
         _write_rows(tmp_path, layout, "train", train_text)
-    source = resolve_source(WikitextConfig(source="wikitext-103", path=str(tmp_path)), tmp_path / "cache")
+    source = resolve_source(WikitextConfig(source="wikitext-103", path=str(tmp_path)))
     replay = replay_text(source, tmp_path / "cache")
     assert replay.path.read_bytes() == test_text
     assert replay.label == "WikiText-103 test split"
@@ -293,20 +293,18 @@ def _write_rows(folder: Path, layout: str, split: str, text: bytes) -> None:
 def test_another_text_is_not_taken_for_wikitext(tmp_path: Path) -> None:
     for split in ("train", "test"):
         (tmp_path / f"wiki.{split}.raw").write_bytes(LINES + split.encode())
-    source = resolve_source(WikitextConfig(source="wikitext-103", path=str(tmp_path)), tmp_path / "cache")
+    source = resolve_source(WikitextConfig(source="wikitext-103", path=str(tmp_path)))
     with pytest.raises(InputError, match=r"is not the text of wiki\.test\.raw"):
         replay_text(source, tmp_path / "cache")
     with pytest.raises(InputError, match="holds no copy of WikiText-103"):
-        resolve_source(
-            WikitextConfig(source="wikitext-103", path=str(tmp_path / "cache")), tmp_path / "cache"
-        )
+        resolve_source(WikitextConfig(source="wikitext-103", path=str(tmp_path / "cache")))
 
 
 def test_a_damaged_parquet_file_is_named(tmp_path: Path) -> None:
     pytest.importorskip("pyarrow", reason="pyarrow (extra `datasets`) is not installed")
     for split in ("train", "test"):
         (tmp_path / f"{split}.parquet").write_bytes(b"PAR1 not at all")
-    source = resolve_source(WikitextConfig(source="wikitext-103", path=str(tmp_path)), tmp_path / "cache")
+    source = resolve_source(WikitextConfig(source="wikitext-103", path=str(tmp_path)))
     with pytest.raises(InputError, match=r"train\.parquet: has no readable column `text`"):
         build_corpus(source, 1, tmp_path / "cache")
 
@@ -337,19 +335,19 @@ def test_a_silent_hub_is_noticed_within_five_seconds(monkeypatch: pytest.MonkeyP
 
 @pytest.mark.usefixtures("no_hub_variables")
 def test_without_a_hub_the_default_is_the_standard_library_and_says_so(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
     started = time.monotonic()
-    source, reason = default_source(tmp_path)
+    source = default_source()
     assert time.monotonic() - started < 5
     assert source.name == "stdlib"
-    assert source.note == reason
+    reason = source.note or ""
     assert "\n" not in reason
     expected = "HF_HUB_OFFLINE is set" if importlib.util.find_spec("datasets") else "is not installed"
     assert expected in reason
     with pytest.raises(InputError, match=r"^wikitext-103: "):
-        resolve_source(WikitextConfig(source="wikitext-103"), tmp_path)
+        resolve_source(WikitextConfig(source="wikitext-103"))
 
 
 @pytest.mark.usefixtures("no_hub_variables")
@@ -362,8 +360,8 @@ def test_a_copy_in_the_cache_of_datasets_is_found(tmp_path: Path) -> None:
     text = shared_text("wiki.test.raw").read_bytes()
     for split in ("train", "test"):
         _write_rows(folder, "arrow stream", split, text)
-    source, reason = default_source(tmp_path)
-    assert "copy in the cache" in reason
+    source = default_source()
+    assert "copy in the cache" in (source.note or "")
     assert replay_text(source, tmp_path / "cache").path.read_bytes() == text
 
 

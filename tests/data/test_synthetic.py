@@ -136,7 +136,7 @@ def test_documents_do_not_run_in_circles(replayed: Path, period: int) -> None:
 
 def test_a_corpus_table_gives_corpus_and_replay(cache: Path) -> None:
     config = SyntheticConfig(source="synthetic", seed=7, replay_tokens=9000)
-    source = resolve_source(config, cache)
+    source = resolve_source(config)
     assert source.kind == "synthetic"
     assert "synthetic" in source.label
     made = corpus.build_corpus(source, 0.25, cache)
@@ -170,7 +170,7 @@ def test_what_a_text_lacks_is_filled_in(cache: Path, tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_bytes(b"some words here\n" * 10_000)
     (tmp_path / "b.txt").write_bytes(b"other words\n" * 100)
     files = {"train": ["a.txt"], "replay": ["b.txt"]}
-    source = resolve_source(FilesConfig(source="files", **files), cache, tmp_path)
+    source = resolve_source(FilesConfig(source="files", **files), tmp_path)
     real, found = corpus.corpus_or_synthetic(source, 0.1, cache)
     assert (real.kind, found.kind) == ("real", "real")
     filled, found = corpus.corpus_or_synthetic(source, 0.2, cache)

@@ -12,7 +12,7 @@ from draft_ladder.base.errors import InputError, LadderError
 from draft_ladder.cli.program import app
 from draft_ladder.data import spill
 from draft_ladder.data.tokens import write_tokens
-from draft_ladder.studies import build_bench
+from draft_ladder.studies import build_bench, build_steps
 from draft_ladder.studies.build_bench import COMPARED, page, sentences, table
 from draft_ladder.studies.build_steps import STEPS
 from typer.testing import CliRunner
@@ -66,6 +66,18 @@ def test_every_step_is_measured_and_written_down(tokens: Path, tmp_path: Path) -
     assert len(table(record).rows) == len(set(steps))
     assert (tmp_path / "out" / "machine.json").is_file()
     assert not list((tmp_path / "work").iterdir())  # gigabytes are not left behind
+
+
+@pytest.mark.parametrize("status", [{"VmRSS": 1}, {}, {"VmHWM": 5}])
+def test_a_peak_that_cannot_be_had_is_null_with_a_reason(
+    tokens: Path, monkeypatch: pytest.MonkeyPatch, status: dict[str, int]
+) -> None:
+    """ru_maxrss would be the parent's on Linux: it stands in only where there is no /proc."""
+    monkeypatch.setattr(build_steps, "read_memory", lambda: status)
+    monkeypatch.setattr(build_steps, "rss_from_getrusage", lambda: 7)
+    answer = build_steps.perform({"step": "sorted_loop", "tokens": str(tokens)})
+    assert answer["peak_rss_bytes"] == (status.get("VmHWM") if status else 7)
+    assert (answer["rss_note"] is None) == (answer["peak_rss_bytes"] is not None)
 
 
 def test_a_text_is_tokenised_first_and_steps_can_be_left_out(tmp_path: Path) -> None:

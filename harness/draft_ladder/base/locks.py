@@ -1,4 +1,7 @@
-"""One process at a time in a folder, by a lock that the kernel frees when its last holder ends."""
+"""One process at a time in a folder, by a lock that the kernel frees when its last holder ends.
+
+Not `filelock` as in the artifact store: a worker inherits the descriptor, so that an orphan keeps the lock.
+"""
 
 from __future__ import annotations
 
@@ -9,11 +12,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import psutil
+
 from draft_ladder.base.errors import InputError
 
 LOCK_NAME = ".lock"
 # A killed runner's worker holds the lock until it has ended too, which takes far less than this.
 ORPHAN_WAIT_S = 3.0
+START_TOLERANCE_S = 2.0  # a start is told in seconds since the epoch, and clocks are set
 
 
 @contextmanager
@@ -28,7 +34,7 @@ def folder_lock(folder: Path, holder: str) -> Iterator[int]:
         deadline = time.monotonic() + ORPHAN_WAIT_S
         while not _try_lock(descriptor):
             pid = os.pread(descriptor, 32, 0).decode(errors="replace").strip()
-            if _alive(pid) or time.monotonic() > deadline:
+            if (pid.isdigit() and is_running(int(pid))) or time.monotonic() > deadline:
                 problem = f"another {holder} (pid {pid or 'unknown'}) writes here"
                 raise InputError(folder / LOCK_NAME, problem, "wait for it or end it")
             time.sleep(0.05)
@@ -56,11 +62,14 @@ def _try_lock(descriptor: int) -> bool:
     return os.fstat(descriptor).st_nlink > 0
 
 
-def _alive(pid: str) -> bool:
+def is_running(process_id: int, started_s: float | None = None) -> bool:
+    """Whether a process of that number is alive here, and where `started_s` (seconds since the epoch) is
+    given, is the one that started then: a number may be given out again.
+    """
     try:
-        os.kill(int(pid), 0)
-    except (ValueError, ProcessLookupError):
+        process = psutil.Process(process_id)
+        return started_s is None or abs(process.create_time() - started_s) < START_TOLERANCE_S
+    except psutil.NoSuchProcess:
         return False
-    except PermissionError:
+    except psutil.Error:
         return True
-    return True

@@ -1,27 +1,30 @@
-"""Artifacts of the pipeline: atomic files, the manifest beside each one, and the content-addressed cache.
+"""Atomic files, and the manifest beside each one that can be made again.
 
-An artifact is a file in the cache directory; beside `<artifact>` stands `<artifact>.json`, its manifest,
-which names what it was made from (digests), how (parameters, versions) and what it is (its own digest and
-size). A file whose manifest is missing counts as not made: the manifest is always written last.
+Beside `<file>` stands `<file>.json`, its manifest, which names what it was made from (digests), how
+(parameters, versions) and what it is (its own digest and size).
 """
 
 from __future__ import annotations
 
 import contextlib
 import errno
+import glob
 import hashlib
 import itertools
 import json
 import os
 import platform
+import re
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
+import psutil
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from draft_ladder.base.errors import InputError
+from draft_ladder.base.locks import is_running
 from draft_ladder.base.validation import first_problem
 
 MANIFEST_SCHEMA = 1
@@ -124,44 +127,43 @@ def _remedy(error: OSError) -> str:
     return "check the path and the disk"
 
 
-def _is_running(process_id: int) -> bool:
-    try:
-        os.kill(process_id, 0)
-    except ProcessLookupError:
-        return False
-    except OSError:
-        return True
-    return True
+def _temporary_for(path: Path) -> Path:
+    """A new name beside `path` that tells which host's which process writes it, and when that started."""
+    process = psutil.Process()
+    owner = f"{_host_name_hash()}-{process.pid}-{process.create_time():.0f}"
+    return path.parent / f".{path.name}.{owner}.{threading.get_ident()}-{next(_temporary_numbers)}.tmp"
+
+
+def _host_name_hash() -> str:
+    return hashlib.sha256(platform.node().encode()).hexdigest()[:8]
 
 
 def _remove_abandoned(path: Path) -> None:
-    """Remove temporary files that a killed process left for this very target."""
-    for leftover in path.parent.glob(f".{path.name}.*.tmp"):
-        owner = leftover.name.split(".")[-3]
-        if owner.isdigit() and not _is_running(int(owner)):
+    """Remove temporary files that a killed process of this host left for this very target.
+
+    Whether another host's writer is alive cannot be seen from here: its files stay.
+    """
+    for leftover in path.parent.glob(f".{glob.escape(path.name)}.*.tmp"):
+        owner = re.fullmatch(r"([0-9a-f]{8})-(\d+)-(\d+)", leftover.name.split(".")[-3])
+        if owner and owner[1] == _host_name_hash() and not is_running(int(owner[2]), int(owner[3])):
             leftover.unlink(missing_ok=True)
 
 
-def write_atomic(path: Path, content: bytes | Callable[[BinaryIO], None]) -> None:
-    """Write `path` so that a reader sees the old file, the new file, or none: never a part of one.
+@contextlib.contextmanager
+def replacing(path: Path) -> Iterator[Path]:
+    """A new path to write to, which replaces `path` at the end: a reader sees the old file, the new file, or
+    none, never a part of one.
 
-    `content` is the bytes or a function that writes them to an open file. Temporary file in the same
-    directory, fsync, os.replace. Raises InputError (one line) when the disk is full or the place cannot be
-    written; whatever goes wrong, no temporary file stays.
+    It lies in the same directory and is synced before it is renamed. Raises InputError (one line) when the
+    disk is full or the place cannot be written; whatever goes wrong, no temporary file stays.
     """
-    temporary = (
-        path.parent / f".{path.name}.{os.getpid()}.{threading.get_ident()}-{next(_temporary_numbers)}.tmp"
-    )
+    temporary = _temporary_for(path)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         _remove_abandoned(path)
         try:
-            with temporary.open("xb") as file:
-                if callable(content):
-                    content(file)
-                else:
-                    file.write(content)
-                file.flush()
+            yield temporary
+            with temporary.open("rb") as file:
                 os.fsync(file.fileno())
             os.replace(temporary, path)
         except BaseException:
@@ -171,6 +173,15 @@ def write_atomic(path: Path, content: bytes | Callable[[BinaryIO], None]) -> Non
         _sync_directory(path.parent)
     except OSError as error:
         raise InputError(path, f"cannot be written: {_reason(error)}", _remedy(error)) from error
+
+
+def write_atomic(path: Path, content: bytes | Callable[[BinaryIO], None]) -> None:
+    """Replace `path` by `content`: bytes, or a function that writes them to an open file. See replacing()."""
+    with replacing(path) as temporary, temporary.open("xb") as file:
+        if callable(content):
+            content(file)
+        else:
+            file.write(content)
 
 
 def _sync_directory(directory: Path) -> None:
@@ -224,19 +235,6 @@ def load_manifest(artifact: Path, kind: str | None = None) -> Manifest:
     if kind is not None and manifest.kind != kind:
         raise InputError(path, f"kind: is {manifest.kind!r}, not {kind!r}", "name an artifact of that kind")
     return manifest
-
-
-def cached_manifest(artifact: Path, kind: str) -> Manifest | None:
-    """The manifest if the artifact is there, whole and of the size its manifest names; None if it is to be
-    made (again).
-    """
-    if not artifact.is_file() or not manifest_path(artifact).is_file():
-        return None
-    try:
-        manifest = load_manifest(artifact, kind)
-    except InputError:
-        return None
-    return manifest if artifact.stat().st_size == manifest.bytes else None
 
 
 def cache_dir(override: Path | None = None) -> Path:

@@ -6,6 +6,8 @@ import importlib.machinery
 import importlib.util
 import os
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from types import ModuleType
 from typing import cast
@@ -110,3 +112,12 @@ def input_error(error: ValueError) -> InputError:
     problem, _, remedy = str(error).rpartition("; ")
     where, _, problem = problem.partition(": ")
     return InputError(where, problem, remedy)
+
+
+@contextmanager
+def errors() -> Iterator[None]:
+    """A native module's ValueError as an InputError."""
+    try:
+        yield
+    except ValueError as error:
+        raise input_error(error) from error

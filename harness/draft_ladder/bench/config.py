@@ -13,7 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError,
 
 from draft_ladder.base.errors import InputError
 from draft_ladder.base.validation import first_problem
-from draft_ladder.data.sources import CorpusSource
+from draft_ladder.data.sources import CorpusSource, put_named_corpus
 
 TEXT_VARIABLE = "LADDER_TEXT"
 _VARIABLE = re.compile(r"\$\{(\w+)\}")
@@ -103,11 +103,13 @@ def load_experiment(path: Path, overrides: Sequence[str] = ()) -> tuple[Experime
         raise InputError(path, "no such file", "name a config, such as configs/smoke.toml") from error
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise InputError(path, f"not readable as TOML ({error})", "correct it") from error
+    put_named_corpus(content, path)
     applied: dict[str, Any] = {}
     for text in overrides:
         key, value = parse_override(text)
         _put(content, key, value)
         applied[key] = value
+    put_named_corpus(content, path)  # one that an override names
     try:
         return Experiment.model_validate(content), applied
     except ValidationError as error:

@@ -4,26 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import BinaryIO
 
-from draft_ladder.base.errors import InputError
-from draft_ladder.base.manifests import (
-    Manifest,
-    ProgressCallback,
-    base_versions,
-    cached_manifest,
-    content_key,
-    sha256_file,
-    write_atomic,
-    write_manifest,
-)
+from draft_ladder.base.manifests import ProgressCallback
 from draft_ladder.base.variants import Variant
 from draft_ladder.bench.config import Experiment, fill_in
 from draft_ladder.bench.launch import convert_apart
 from draft_ladder.bench.records import CorpusLabel, TextLabel, TokenizerLabel
 from draft_ladder.bench.runner import Inputs, Replayed, SizeInputs, StaticFile
 from draft_ladder.data.cache import LLAMA, SUFFIXES, build_static_cache
-from draft_ladder.data.corpus import CorpusFile, ReplayText, build_corpus, corpus_or_synthetic, replay_text
+from draft_ladder.data.corpus import (
+    MB,
+    CorpusFile,
+    build_corpus,
+    corpus_or_synthetic,
+    first_part,
+    replay_text,
+)
 from draft_ladder.data.own_format import own_format
 from draft_ladder.data.resolve import resolve_source
 from draft_ladder.data.sources import DefaultConfig, Source
@@ -31,7 +27,6 @@ from draft_ladder.data.synthetic import SyntheticSource, tokens_of
 from draft_ladder.data.tokenizers import Tokenizer, load_tokenizer
 from draft_ladder.data.tokens import TokenFile, load_token_file, tokenize_file
 
-MB = 1_000_000
 # Of what the builder counted, what says something about the corpus.
 COUNTED = ("n_tokens", "n_bigrams", "n_pairs", "single_share", "at_most_100_share", "largest")
 
@@ -51,7 +46,7 @@ class Preparation:
         progress: ProgressCallback | None = None,
     ) -> None:
         self.experiment, self.cache, self.note, self.progress = experiment, cache, note, progress
-        self.source: Source = resolve_source(fill_in(experiment.corpus, text_dir), cache)
+        self.source: Source = resolve_source(fill_in(experiment.corpus, text_dir))
         if self.source.note:
             note(self.source.note)
         self.tokenizer: Tokenizer = load_tokenizer(experiment.tokenizer)
@@ -159,36 +154,3 @@ def converted(llama: StaticFile, variant: Variant, cache: Path, note: Note) -> S
     """The variant's own format of a llama.cpp static file, made once, in a process of its own."""
     made = own_format(llama.path, llama.sha256, variant, cache, convert=convert_apart, note=note)
     return StaticFile(*made)
-
-
-def first_part(text: ReplayText, size_mb: float, cache: Path) -> ReplayText:
-    """The first `size_mb` MB of a text, cut at a line end (a text that has less is an error)."""
-    limit = round(size_mb * MB)
-    if text.bytes < limit:
-        remedy = "lower replay_mb or leave it out"
-        raise InputError(
-            text.label, f"has only {text.bytes / MB:.6g} MB, replay_mb asks for {size_mb:g}", remedy
-        )
-    parameters = {"kind": "replay-part", "text": text.sha256, "limit_bytes": limit}
-    target = cache / "corpora" / f"{content_key(parameters)}.txt"
-    manifest = cached_manifest(target, "replay-text")
-    if manifest is None:
-        with text.path.open("rb") as file:
-            data = file.read(limit)
-        data = data[: data.rfind(b"\n") + 1] or data
-
-        def write(file: BinaryIO) -> None:
-            file.write(data)
-
-        write_atomic(target, write)
-        manifest = Manifest(
-            kind="replay-text",
-            inputs={"text": text.sha256},
-            parameters=parameters,
-            versions=base_versions(),
-            sha256=sha256_file(target),
-            bytes=len(data),
-            facts={"label": text.label},
-        )
-        write_manifest(target, manifest)
-    return ReplayText(target, manifest.sha256, manifest.bytes, f"{text.label}, first {size_mb:g} MB")

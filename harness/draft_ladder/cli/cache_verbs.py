@@ -16,7 +16,7 @@ from draft_ladder.bench import environment
 from draft_ladder.bench.launch import convert_apart
 from draft_ladder.cli.default_verb import BuildByDefault
 from draft_ladder.cli.display import note, stages
-from draft_ladder.cli.options import RESULTS, CacheOption, JsonOption
+from draft_ladder.cli.options import RESULTS, CacheOption, JsonOption, out_option
 from draft_ladder.data.cache import KIND, LLAMA, SUFFIXES, build_static_cache
 from draft_ladder.data.cache_files import (
     DEFAULT_MEMORY,
@@ -96,9 +96,7 @@ def build_verb(
         str | None,
         typer.Option("--range", metavar="SIZE", help="Dask: of a range of n-grams before merging."),
     ] = None,
-    out: Annotated[
-        Path | None, typer.Option("--out", metavar="FILE", help="Copy the static cache here (one format).")
-    ] = None,
+    out: Annotated[Path | None, out_option("Copy the static cache (one format) to this file.")] = None,
     cache: CacheOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -211,9 +209,7 @@ def export_verb(
 @app.command("merge")
 def merge_verb(
     sources: Annotated[list[Path], typer.Argument(metavar="CACHE...", help="Two or more static caches.")],
-    out: Annotated[
-        Path, typer.Option("--out", metavar="FILE", help="The merged cache; may be one of the others.")
-    ],
+    out: Annotated[Path, out_option("Write the merged cache to this file, which may be one of the others.")],
     memory: Memory = DEFAULT_MEMORY,
     as_json: JsonOption = False,
 ) -> None:
@@ -266,7 +262,7 @@ def bench_verb(
     ] = None,
     out: Annotated[
         Path | None,
-        typer.Option("--out", metavar="FOLDER", help="Default: results/<machine>/builder."),
+        out_option("Write the record and its page there; default: results/<machine>/builder.", "FOLDER"),
     ] = None,
     cache: CacheOption = None,
     json_: JsonOption = False,

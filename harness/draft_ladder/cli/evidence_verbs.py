@@ -31,6 +31,7 @@ from draft_ladder.cli.options import (
     ResultsOption,
     SetOption,
     TextOption,
+    out_option,
 )
 from draft_ladder.cli.run_verbs import measure, plots_of
 from draft_ladder.data.cache import check_same_tokenizer
@@ -105,9 +106,7 @@ def claims(
         Path, typer.Option("--claims", metavar="FILE", help="The claims and their explanations.")
     ] = CLAIMS,
     format_: Annotated[str, typer.Option("--format", help="table, json or markdown.")] = "table",
-    out: Annotated[
-        Path | None, typer.Option("--out", metavar="FILE", help="Write there instead of to stdout.")
-    ] = None,
+    out: Annotated[Path | None, out_option("Write to this file instead of to the terminal.")] = None,
     json_: JsonOption = False,
 ) -> None:
     """Judge every claim of the article by the records of one or more runs."""
@@ -185,9 +184,7 @@ def export(
     metric: Annotated[
         list[str] | None, typer.Option("--metric", help="Only this one, as in summary.csv; may be repeated.")
     ] = None,
-    out: Annotated[
-        Path | None, typer.Option("--out", metavar="FILE", help="Write there instead of to stdout.")
-    ] = None,
+    out: Annotated[Path | None, out_option("Write to this file instead of to the terminal.")] = None,
 ) -> None:
     """Hand the records to other tools: `python -m pyperf stats`, `hist` and `compare_to --table`."""
     from draft_ladder.bench.metrics import shown_in

@@ -14,7 +14,7 @@ from draft_ladder.base.manifests import cache_dir, copy_artifact, refuse_overwri
 from draft_ladder.bench.config import corpus_source, load_experiment
 from draft_ladder.cli.default_verb import CutByDefault
 from draft_ladder.cli.display import note, print_json, stages
-from draft_ladder.cli.options import CacheOption, JsonOption, SetOption, TextOption
+from draft_ladder.cli.options import CacheOption, JsonOption, SetOption, TextOption, out_option
 from draft_ladder.data.corpus import build_corpus, replay_text
 from draft_ladder.data.resolve import resolve_source
 from draft_ladder.data.tokenizers import load_tokenizer
@@ -58,7 +58,7 @@ def corpus(
     config = corpus_source({"source": source, **{key: value for key, value in options.items() if value}})
     where = cache_dir(cache)
     with stages() as progress:
-        resolved = resolve_source(config, where)
+        resolved = resolve_source(config)
         if resolved.note:
             note(resolved.note)
         made = build_corpus(resolved, size_mb, where, progress, clip=clip)
@@ -71,9 +71,7 @@ def tokens(
     tokenizer: Annotated[
         str, typer.Option("--tokenizer", help="tekken, gguf:PATH, or a tokenizer.json.")
     ] = "tekken",
-    out: Annotated[
-        Path | None, typer.Option("--out", metavar="FILE", help="Copy the token file here.")
-    ] = None,
+    out: Annotated[Path | None, out_option("Copy the token file to this file.")] = None,
     jobs: Annotated[
         int | None, typer.Option("--jobs", min=1, help="Threads; default: all usable cores.")
     ] = None,
@@ -150,9 +148,7 @@ def compare(
     set_: SetOption = None,
     text: TextOption = None,
     seed: Annotated[int, typer.Option("--seed", min=0, help="Of the synthetic language.")] = 1,
-    out: Annotated[
-        Path | None, typer.Option("--out", metavar="FOLDER", help="Write the record and a page there.")
-    ] = None,
+    out: Annotated[Path | None, out_option("Write the record and its page there.", "FOLDER")] = None,
     cache: CacheOption = None,
     json_: JsonOption = False,
 ) -> None:

@@ -3,24 +3,21 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from draft_ladder.base import native
+from draft_ladder.base.artifacts import Artifact, Made, Store
 from draft_ladder.base.errors import InputError
 from draft_ladder.base.manifests import (
     Manifest,
     Progress,
     ProgressCallback,
-    base_versions,
-    cached_manifest,
-    content_key,
     load_manifest,
     manifest_path,
     sha256_file,
-    write_manifest,
 )
 from draft_ladder.data.spill import count_bounded
 from draft_ladder.data.tokens import load_token_file, usable_cores
@@ -38,6 +35,58 @@ _PHASES = (*_PHASE_STARTS, "done")
 
 
 @dataclass(frozen=True)
+class Vocabulary:
+    """Which tokens a file speaks in. `name` and `sha256` None: not known; `size` 0: not known."""
+
+    name: str | None
+    sha256: str | None
+    size: int
+
+    def __str__(self) -> str:
+        return f"{self.name!r} ({self.size or 'an unknown number of'} tokens)"
+
+
+UNKNOWN = Vocabulary(None, None, 0)
+
+
+def vocabulary_of(path: Path) -> Vocabulary | None:
+    """The tokenizer named by the manifest beside a cache or token file, None where there is none."""
+    return vocabulary_in(load_manifest(path)) if manifest_path(path).is_file() else None
+
+
+def vocabulary_in(manifest: Manifest) -> Vocabulary | None:
+    """The tokenizer that a manifest names."""
+    digest, name = manifest.inputs.get("tokenizer"), manifest.parameters.get("tokenizer")
+    size = int(manifest.parameters.get("vocab_size") or 0)
+    return Vocabulary(str(name or "an unnamed tokenizer"), digest, size) if digest or size else None
+
+
+def check_same_tokenizer(path: Path, other: Path) -> None:
+    """Refuse two files of different tokenizers, as far as their manifests tell. InputError names both."""
+    check_vocabulary(path, vocabulary_of(path), vocabulary_of(other))
+
+
+def check_vocabulary(
+    path: Path, known: Vocabulary | None, wanted: Vocabulary | None, token_limit: int = 0
+) -> None:
+    """Refuse a file of `known` tokens where those of another tokenizer are wanted, as far as both are known,
+    or one that holds tokens (all below `token_limit`) beyond the wanted vocabulary.
+
+    Raises InputError naming both tokenizers, or both sizes.
+    """
+    remedy = "use files made with one tokenizer, or make it again"
+    if wanted is None:
+        return
+    if known is not None and None not in (known.sha256, wanted.sha256) and known.sha256 != wanted.sha256:
+        raise InputError(path, f"was made with tokenizer {known}, not with {wanted}", remedy)
+    size = max(token_limit, known.size if known else 0)
+    if wanted.size and size > wanted.size:
+        has = f"was made with {known.size}" if known and known.size == size else f"needs at least {size}"
+        problem = f"{has} tokens in the vocabulary, but {wanted.name!r} has {wanted.size}"
+        raise InputError(path, problem, remedy)
+
+
+@dataclass(frozen=True)
 class StaticCache:
     """The files of one static cache by format, their digests, and what the builder counted.
 
@@ -48,17 +97,6 @@ class StaticCache:
     paths: dict[str, Path]
     sha256s: dict[str, str]
     stats: dict[str, Any] = field(default_factory=dict)
-
-
-@dataclass(frozen=True)
-class _Tokens:
-    """What the cache is made from. `vocab_size` 0 and tokenizer None: a token file without a manifest."""
-
-    path: Path
-    sha256: str
-    vocab_size: int
-    tokenizer: str | None
-    tokenizer_sha256: str | None
 
 
 def build_static_cache(
@@ -80,80 +118,95 @@ def build_static_cache(
     unknown = [name for name in formats if name not in SUFFIXES]
     if unknown:
         raise InputError("formats", f"{unknown[0]!r} is unknown", f"use {', '.join(SUFFIXES)}")
-    tokens = _read_tokens(token_file)
-    folder = cache_dir / "static"
-    key = cache_key(tokens.sha256, tokens.vocab_size, tokens.tokenizer_sha256)
-    targets = {name: folder / (key + suffix) for name, suffix in SUFFIXES.items()}
-    if any(cached_manifest(targets[name], KIND) is None for name in formats):
-        folder.mkdir(parents=True, exist_ok=True)
-        _build_missing(tokens, targets, formats, jobs or usable_cores(), progress, memory_bytes)
-    manifests = {name: load_manifest(targets[name], KIND) for name in formats}
-    facts = next(iter(manifests.values())).facts if manifests else {}
-    return StaticCache(
-        paths={name: targets[name] for name in formats},
-        sha256s={name: manifest.sha256 for name, manifest in manifests.items()},
-        stats=facts,
+    digest = sha256_file(token_file)
+    vocabulary = vocabulary_of(token_file) or UNKNOWN
+    if vocabulary != UNKNOWN and load_token_file(token_file).sha256 != digest:
+        raise InputError(token_file, "is not the file its manifest describes", "tokenise the text again")
+    store = Store(cache_dir)
+
+    def count(target: Path) -> Made:
+        threads = jobs or usable_cores()
+        if memory_bytes is None:
+            return Made(_count(token_file, target, vocabulary.size, threads, progress))
+        spill = store.path(llama).with_suffix(".bin.spill")  # found again after a kill
+        return Made(
+            count_bounded(
+                token_file,
+                digest,
+                target,
+                memory_bytes,
+                vocab_size=vocabulary.size,
+                jobs=threads,
+                progress=progress,
+                folder=spill,
+            )
+        )
+
+    llama = counted(digest, vocabulary, count)
+    return in_formats(store, llama, vocabulary, formats, memory_bytes)
+
+
+def counted(tokens_sha256: str, vocabulary: Vocabulary, make: Callable[[Path], Made]) -> Artifact:
+    """The counts of those tokens in llama.cpp's format, the same artifact whichever builder makes it."""
+    identity = {
+        "rule": COUNTING_RULE,
+        "tokens": tokens_sha256,
+        "vocab_size": vocabulary.size,
+        "tokenizer": vocabulary.sha256,
+    }
+    return static_artifact(LLAMA, vocabulary, identity, {"tokens": tokens_sha256}, make)
+
+
+def static_artifact(
+    static_format: str,
+    vocabulary: Vocabulary,
+    identity: Mapping[str, Any],
+    inputs: Mapping[str, str],
+    make: Callable[[Path], Made],
+) -> Artifact:
+    """A static cache in one of the formats of SUFFIXES, of those tokens."""
+    tokenizer = {} if vocabulary.sha256 is None else {"tokenizer": vocabulary.sha256}
+    return Artifact(
+        kind=KIND,
+        folder=KIND,
+        suffix=SUFFIXES[static_format],
+        identity=identity,
+        make=make,
+        inputs={**inputs, **tokenizer},
+        parameters={
+            "format": static_format,
+            "counting_rule": COUNTING_RULE,
+            "vocab_size": vocabulary.size,
+            "tokenizer": vocabulary.name,
+        },
     )
 
 
-def _read_tokens(path: Path) -> _Tokens:
-    digest = sha256_file(path)
-    if not manifest_path(path).is_file():
-        return _Tokens(path, digest, 0, None, None)
-    known = load_token_file(path)
-    if known.sha256 != digest:
-        raise InputError(path, "is not the file its manifest describes", "tokenise the text again")
-    return _Tokens(path, digest, known.vocab_size, known.tokenizer, known.tokenizer_sha256)
-
-
-def cache_key(tokens_sha256: str, vocab_size: int, tokenizer_sha256: str | None) -> str:
-    """Names the static cache of those tokens, whichever builder makes it."""
-    identity = {
-        "kind": KIND,
-        "rule": COUNTING_RULE,
-        "tokens": tokens_sha256,
-        "vocab_size": vocab_size,
-        "tokenizer": tokenizer_sha256,
-    }
-    return content_key(identity)
-
-
-def _build_missing(
-    tokens: _Tokens,
-    targets: dict[str, Path],
+def in_formats(
+    store: Store,
+    llama: Artifact,
+    vocabulary: Vocabulary,
     formats: Sequence[str],
-    jobs: int,
-    progress: ProgressCallback | None,
-    memory_bytes: int | None,
-) -> None:
-    """Counts unless llama.cpp's file is already there; freezes from that file what is then still missing."""
-    llama = cached_manifest(targets["llama"], KIND)
-    if llama is None and memory_bytes is not None:
-        facts = count_bounded(
-            tokens.path,
-            tokens.sha256,
-            targets["llama"],
-            memory_bytes,
-            vocab_size=tokens.vocab_size,
-            jobs=jobs,
-            progress=progress,
-        )
-        _describe(tokens, "llama", targets["llama"], facts)
-    elif llama is None:
-        frozen = targets["frozen"] if "frozen" in formats else None
-        facts = _count(tokens, targets["llama"], frozen, jobs, progress)
-        _describe(tokens, "llama", targets["llama"], facts)
-        if frozen is not None:
-            _describe(tokens, "frozen", frozen, facts)
-    else:
-        facts = llama.facts
-    for name in formats:
-        if name != "llama" and cached_manifest(targets[name], KIND) is None:
-            _check_freezing_fits(targets["llama"], memory_bytes)
-            freeze_cache(
-                targets["llama"], targets[name], paired=name == "paired", vocab_size=tokens.vocab_size
-            )
-            _describe(tokens, name, targets[name], facts)
+    memory_bytes: int | None = None,
+) -> StaticCache:
+    """A cache in llama.cpp's format, and frozen ones made from it, as far as they are asked for."""
+
+    def frozen(name: str) -> Artifact:
+        def freeze(target: Path) -> Made:
+            made_from = store.get(llama)
+            _check_freezing_fits(made_from.path, memory_bytes)
+            freeze_cache(made_from.path, target, paired=name == "paired", vocab_size=vocabulary.size)
+            return Made(made_from.manifest.facts)
+
+        return static_artifact(name, vocabulary, llama.identity, llama.inputs, freeze)
+
+    stored = {name: store.get(llama if name == LLAMA else frozen(name)) for name in formats}
+    facts = next(iter(stored.values())).manifest.facts if stored else {}
+    return StaticCache(
+        {name: found.path for name, found in stored.items()},
+        {name: found.sha256 for name, found in stored.items()},
+        facts,
+    )
 
 
 def _check_freezing_fits(llama: Path, memory_bytes: int | None) -> None:
@@ -167,19 +220,13 @@ def _check_freezing_fits(llama: Path, memory_bytes: int | None) -> None:
 
 
 def _count(
-    tokens: _Tokens, llama: Path, frozen: Path | None, jobs: int, progress: ProgressCallback | None
+    tokens: Path, llama: Path, vocab_size: int, jobs: int, progress: ProgressCallback | None
 ) -> dict[str, Any]:
-    try:
+    with native.errors():
+        tell = _as_native_progress(progress, tokens.stat().st_size)
         stats: dict[str, Any] = native.builder().build_static(
-            str(tokens.path),
-            str(llama),
-            None if frozen is None else str(frozen),
-            tokens.vocab_size,
-            jobs,
-            _as_native_progress(progress, tokens.path.stat().st_size),
+            str(tokens), str(llama), None, vocab_size, jobs, tell
         )
-    except ValueError as error:
-        raise native.input_error(error) from error
     return stats
 
 
@@ -200,58 +247,20 @@ def _as_native_progress(
     return report
 
 
-def _describe(tokens: _Tokens, static_format: str, path: Path, facts: dict[str, Any]) -> None:
-    vocabulary = tokens.tokenizer, tokens.tokenizer_sha256, tokens.vocab_size
-    describe_cache(path, static_format, vocabulary, {"tokens": tokens.sha256}, facts)
-
-
-def describe_cache(
-    path: Path,
-    static_format: str,
-    vocabulary: tuple[str | None, str | None, int],
-    inputs: dict[str, str],
-    facts: dict[str, Any],
-) -> None:
-    """Write a static cache's manifest: last, because it says that the file is whole.
-
-    `vocabulary`: the tokenizer's name and digest, null where not known, and its size, 0 where not known.
-    """
-    tokenizer, tokenizer_sha256, vocab_size = vocabulary
-    manifest = Manifest(
-        kind=KIND,
-        inputs=inputs if tokenizer_sha256 is None else inputs | {"tokenizer": tokenizer_sha256},
-        parameters={
-            "format": static_format,
-            "counting_rule": COUNTING_RULE,
-            "vocab_size": vocab_size,
-            "tokenizer": tokenizer,
-        },
-        versions=base_versions(),
-        sha256=sha256_file(path),
-        bytes=path.stat().st_size,
-        facts=facts,
-    )
-    write_manifest(path, manifest)
-
-
 def freeze_cache(source: Path, target: Path, *, paired: bool = False, vocab_size: int = 0) -> dict[str, int]:
     """Freeze a static cache in llama.cpp's format; n_bigrams, n_pairs, bytes and nanoseconds.
 
     `vocab_size` 0 means unknown. Raises InputError naming file and byte offset for whatever is wrong.
     """
-    try:
+    with native.errors():
         report: dict[str, int] = native.builder().freeze(str(source), str(target), paired, vocab_size)
-    except ValueError as error:
-        raise native.input_error(error) from error
     return report
 
 
 def static_format_of(path: Path) -> str:
     """'empty', 'llama' or 'frozen', by content. Raises InputError for what is not a readable file."""
-    try:
+    with native.errors():
         return str(native.builder().format_of(str(path)))
-    except ValueError as error:
-        raise native.input_error(error) from error
 
 
 def static_statistics(path: Path) -> dict[str, Any]:
@@ -260,29 +269,6 @@ def static_statistics(path: Path) -> dict[str, Any]:
     Reads and checks the whole file. The shares and `largest` of a frozen file are None: it keeps no list of
     its bigrams. Raises InputError naming file and byte offset.
     """
-    try:
+    with native.errors():
         statistics: dict[str, Any] = native.builder().statistics(str(path))
-    except ValueError as error:
-        raise native.input_error(error) from error
     return statistics
-
-
-def check_same_tokenizer(static: Path, token_file: Path) -> None:
-    """Refuse to use a static cache with tokens of another tokenizer, where both have manifests.
-
-    Raises InputError naming both tokenizers and their vocabulary sizes.
-    """
-    if not (manifest_path(static).is_file() and manifest_path(token_file).is_file()):
-        return
-    cache = load_manifest(static, KIND)
-    tokens = load_token_file(token_file)
-    made_with = cache.inputs.get("tokenizer")
-    if made_with is None or made_with == tokens.tokenizer_sha256:
-        return
-    name, size = cache.parameters.get("tokenizer"), cache.parameters.get("vocab_size")
-    raise InputError(
-        static,
-        f"was built with tokenizer {name!r} ({size} tokens), but {token_file.name} with "
-        f"{tokens.tokenizer!r} ({tokens.vocab_size} tokens)",
-        "build the cache and the tokens with one tokenizer",
-    )

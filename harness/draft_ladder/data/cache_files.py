@@ -9,58 +9,45 @@ from __future__ import annotations
 import shutil
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from draft_ladder.base import native
+from draft_ladder.base.artifacts import Made, Store, make
 from draft_ladder.base.errors import InputError
 from draft_ladder.base.manifests import (
     Progress,
     ProgressCallback,
-    content_key,
     load_manifest,
     manifest_path,
     refuse_overwriting,
+    replacing,
     sha256_file,
-    write_atomic,
 )
 from draft_ladder.data.cache import (
     KIND,
-    SUFFIXES,
+    LLAMA,
+    UNKNOWN,
+    Vocabulary,
     build_static_cache,
-    cache_key,
-    describe_cache,
-    freeze_cache,
+    check_vocabulary,
+    counted,
+    in_formats,
+    static_artifact,
     static_format_of,
+    vocabulary_in,
+    vocabulary_of,
 )
 from draft_ladder.data.own_format import convert_here, is_of_another_build, reader_of
-from draft_ladder.data.spill import (
-    caches_module,
-    merge_sorted_files,
-    native_errors,
-    room_bytes,
-    sort_file,
-)
+from draft_ladder.data.spill import caches_module, merge_sorted_files, room_bytes, sort_file
 from draft_ladder.data.tokenizers import load_tokenizer
-from draft_ladder.data.tokens import load_token_file, open_tokens
+from draft_ladder.data.tokens import open_tokens
 
 DEFAULT_MEMORY = "1GB"
 SUMMARY = "summary"
 FROZEN_FORMATS = ("frozen", "paired")  # by content; neither keeps a list of its n-grams
-
-
-@dataclass(frozen=True)
-class Vocabulary:
-    """Which tokens a file speaks in. `sha256` None: not known; `size` 0: not known."""
-
-    name: str
-    sha256: str | None
-    size: int
-
-    def __str__(self) -> str:
-        return f"{self.name!r} ({self.size or 'an unknown number of'} tokens)"
 
 
 @dataclass(frozen=True)
@@ -105,45 +92,10 @@ class CacheInfo:
         }
 
 
-def vocabulary_of(artifact: Path) -> Vocabulary | None:
-    """The tokenizer named by the manifest beside a cache or token file, None where there is none."""
-    if not manifest_path(artifact).is_file():
-        return None
-    manifest = load_manifest(artifact)
-    digest = manifest.inputs.get("tokenizer")
-    name = manifest.parameters.get("tokenizer")
-    size = manifest.parameters.get("vocab_size") or 0
-    if digest is None and not size:
-        return None
-    return Vocabulary(str(name or "an unnamed tokenizer"), digest, int(size))
-
-
 def vocabulary_named(name: str) -> Vocabulary:
     """That of `tekken`, a tokenizer.json or a `gguf:PATH`."""
     tokenizer = load_tokenizer(name)
     return Vocabulary(tokenizer.name, tokenizer.sha256, tokenizer.vocab_size)
-
-
-def check_vocabulary(info: CacheInfo, wanted: Vocabulary) -> None:
-    """Refuse a cache of another tokenizer, or one that holds tokens beyond the wanted vocabulary.
-
-    Raises InputError naming both tokenizers, or both sizes.
-    """
-    known = info.vocabulary
-    if known is not None and None not in (known.sha256, wanted.sha256) and known.sha256 != wanted.sha256:
-        raise InputError(
-            info.path,
-            f"was built with tokenizer {known}, not with {wanted}",
-            "use the cache made with this tokenizer, or build it again",
-        )
-    size = max(info.token_limit, known.size if known else 0)
-    if wanted.size and size > wanted.size:
-        has = f"was built with {known.size}" if known and known.size == size else f"needs at least {size}"
-        raise InputError(
-            info.path,
-            f"{has} tokens in the vocabulary, but {wanted.name!r} has {wanted.size}",
-            "use the cache made with this tokenizer, or build it again",
-        )
 
 
 def inspect_cache(
@@ -158,7 +110,7 @@ def inspect_cache(
     if manifest_path(path).is_file() and load_manifest(path, KIND).bytes != path.stat().st_size:
         raise InputError(path, "is not the file its manifest describes", "build it again")
     facts: dict[str, Any] = {}
-    with native_errors():
+    with native.errors():
         if kind in FROZEN_FORMATS:
             frozen = native.builder().check_frozen(str(path))
             size = int(frozen["vocabulary_size"])
@@ -210,8 +162,7 @@ def _listed(path: Path, progress: ProgressCallback | None, wanted: Vocabulary | 
     if info.format in (*FROZEN_FORMATS, SUMMARY):
         problem = f"is in the {info.format} format, and llama.cpp's has to be written"
         raise InputError(path, problem, "give the .bin that it was made from")
-    if wanted is not None:
-        check_vocabulary(info, wanted)
+    check_vocabulary(path, info.vocabulary, wanted, info.token_limit)
     return info
 
 
@@ -232,19 +183,10 @@ def import_cache(
     offset of whatever is wrong, or both vocabularies.
     """
     info = _listed(source, progress, vocabulary)
-    identity = {"kind": KIND, "imported": info.sha256, "sort": sort, "tokenizer": vocabulary.sha256}
-    stem = where / "static" / content_key(identity)
-    paths = {
-        name: stem.with_name(stem.name + SUFFIXES[name]) for name in {"llama": None} | dict.fromkeys(formats)
-    }
-    paths["llama"].parent.mkdir(parents=True, exist_ok=True)
-    _write_llama(info, paths["llama"], sort, memory_bytes, vocabulary.size, progress)
-    facts = info.shares | {"n_bigrams": info.n_bigrams, "n_pairs": info.n_pairs}
-    for name, path in paths.items():
-        if name != "llama":
-            freeze_cache(paths["llama"], path, paired=name == "paired", vocab_size=vocabulary.size)
-        _describe(path, name, vocabulary, {"imported": info.sha256}, facts)
-    return paths
+    identity = {"imported": info.sha256, "sort": sort, "tokenizer": vocabulary.sha256}
+    write = _writer(info, sort, memory_bytes, vocabulary.size, progress)
+    llama = static_artifact(LLAMA, vocabulary, identity, {"imported": info.sha256}, write)
+    return in_formats(Store(where), llama, vocabulary, [LLAMA, *formats]).paths
 
 
 def export_cache(
@@ -260,33 +202,39 @@ def export_cache(
 
     `vocabulary` is that of the model it is meant for. Raises InputError as import_cache does.
     """
+    refuse_overwriting(target, source)
     info = _listed(source, progress, vocabulary)
-    _write_llama(info, target, sort, memory_bytes, 0, progress)
-    known = info.vocabulary or vocabulary
-    if known is not None:
-        facts = info.shares | {"n_bigrams": info.n_bigrams, "n_pairs": info.n_pairs}
-        _describe(target, "llama", known, {"exported": info.sha256}, facts)
+    write = _writer(info, sort, memory_bytes, 0, progress)
+    _write_at(target, info.vocabulary or vocabulary, {"exported": info.sha256}, write)
     return info
 
 
-def _write_llama(
-    info: CacheInfo,
-    target: Path,
-    sort: bool,
-    memory_bytes: int,
-    vocab_size: int,
-    progress: ProgressCallback | None,
-) -> None:
-    refuse_overwriting(target, info.path)
+def _writer(
+    info: CacheInfo, sort: bool, memory_bytes: int, vocab_size: int, progress: ProgressCallback | None
+) -> Callable[[Path], Made]:
+    """Writes a cache in llama.cpp's format, byte for byte or sorted."""
     room_bytes(memory_bytes)
-    if sort and not info.sorted:
-        sort_file(info.path, target, memory_bytes, vocab_size, _as_native("sort", progress))
-        return
-    with info.path.open("rb") as file:
-        write_atomic(target, lambda out: shutil.copyfileobj(file, out, 1 << 20))
-    if sha256_file(target) != info.sha256:
-        target.unlink()
-        raise InputError(info.path, "changed while it was read", "let nothing write to it")
+
+    def write(target: Path) -> Made:
+        if sort and not info.sorted:
+            sort_file(info.path, target, memory_bytes, vocab_size, _as_native("sort", progress))
+        else:
+            shutil.copyfile(info.path, target)
+            if sha256_file(target) != info.sha256:
+                raise InputError(info.path, "changed while it was read", "let nothing write to it")
+        return Made(info.shares | {"n_bigrams": info.n_bigrams, "n_pairs": info.n_pairs})
+
+    return write
+
+
+def _write_at(
+    target: Path, vocabulary: Vocabulary | None, inputs: dict[str, str], write: Callable[[Path], Made]
+) -> Mapping[str, Any]:
+    """A cache at a place of the user's, with a manifest where its tokens are known; the figures of it."""
+    if vocabulary is not None:
+        return make(static_artifact(LLAMA, vocabulary, inputs, inputs, write), target).facts
+    with replacing(target) as temporary:
+        return write(temporary).facts
 
 
 def merge_caches(
@@ -309,39 +257,41 @@ def merge_caches(
     room_bytes(memory_bytes)
     infos = [_listed(path, progress, None) for path in sources]
     vocabulary = _common_vocabulary(infos)
-    target.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(prefix=f".{target.name}.merge.", dir=target.parent) as folder:
-        inputs = []
-        for number, info in enumerate(infos):
-            path = info.path
-            if not info.sorted:
-                path = Path(folder) / f"sorted-{number}.bin"
-                sort_file(info.path, path, memory_bytes, 0, _as_native("sort", progress))
-            inputs.append(path)
-        largest = vocabulary.size if vocabulary else max(info.token_limit for info in infos)
-        facts = merge_sorted_files(
-            inputs, target, memory_bytes, Path(folder), largest, _as_native("merge", progress)
-        )
-    if vocabulary is not None:
-        digests = {f"merged {number}": info.sha256 for number, info in enumerate(infos)}
-        _describe(target, "llama", vocabulary, digests, facts)
-    return facts
+
+    def merge(merged: Path) -> Made:
+        with tempfile.TemporaryDirectory(prefix=f".{target.name}.merge.", dir=target.parent) as folder:
+            return Made(_merged(infos, merged, memory_bytes, Path(folder), vocabulary, progress))
+
+    digests = {f"merged {number}": info.sha256 for number, info in enumerate(infos)}
+    return dict(_write_at(target, vocabulary, digests, merge))
+
+
+def _merged(
+    infos: Sequence[CacheInfo],
+    target: Path,
+    memory_bytes: int,
+    folder: Path,
+    vocabulary: Vocabulary | None,
+    progress: ProgressCallback | None,
+) -> dict[str, Any]:
+    inputs = []
+    for number, info in enumerate(infos):
+        path = info.path
+        if not info.sorted:
+            path = folder / f"sorted-{number}.bin"
+            sort_file(info.path, path, memory_bytes, 0, _as_native("sort", progress))
+        inputs.append(path)
+    largest = vocabulary.size if vocabulary else max(info.token_limit for info in infos)
+    tell = _as_native("merge", progress)
+    return merge_sorted_files(inputs, target, memory_bytes, folder, largest, tell)
 
 
 def _common_vocabulary(infos: Sequence[CacheInfo]) -> Vocabulary | None:
-    known = [info for info in infos if info.vocabulary is not None]
+    known = [info.vocabulary for info in infos if info.vocabulary is not None]
     for info in infos:
-        if known and known[0].vocabulary is not None:
-            check_vocabulary(info, known[0].vocabulary)
+        check_vocabulary(info.path, info.vocabulary, known[0] if known else None, info.token_limit)
     # A result of which one part is of unknown tokens is itself unknown.
-    return known[0].vocabulary if known and len(known) == len(infos) else None
-
-
-def _describe(
-    path: Path, name: str, vocabulary: Vocabulary, inputs: dict[str, str], facts: dict[str, Any]
-) -> None:
-    known = vocabulary.name, vocabulary.sha256, vocabulary.size
-    describe_cache(path, name, known, inputs, facts)
+    return known[0] if known and len(known) == len(infos) else None
 
 
 def build_with_dask(
@@ -361,35 +311,27 @@ def build_with_dask(
     from draft_ladder.data.dask_builder import count_with_dask, describe_tokens
 
     digest, manifest = describe_tokens(address)
-    parameters = manifest.parameters if manifest else {}
-    tokenizer = manifest.inputs.get("tokenizer") if manifest else None
-    vocabulary = Vocabulary(
-        str(parameters.get("tokenizer", "unknown")), tokenizer, int(parameters.get("vocab_size", 0))
-    )
-    stem = where / "static" / cache_key(digest, vocabulary.size, tokenizer)
-    paths = {
-        name: stem.with_name(stem.name + SUFFIXES[name]) for name in {"llama": None} | dict.fromkeys(formats)
-    }
-    counts = count_with_dask(
-        address,
-        paths["llama"],
-        vocab_size=vocabulary.size,
-        scheduler=scheduler,
-        workers=workers,
-        progress=progress,
-        **division,
-    )
-    with native_errors():
-        found = caches_module().scan(str(paths["llama"]))
-    if found["total_count"] != max(0, counts["n_tokens"] - 2):
-        raise InputError(address, "changed while it was counted", "let nothing write to it, run again")
-    names = ("n_bigrams", "n_pairs", "single_share", "at_most_100_share", "largest")
-    facts = counts | {name: found[name] for name in names}
-    for name, path in paths.items():
-        if name != "llama":
-            freeze_cache(paths["llama"], path, paired=name == "paired", vocab_size=vocabulary.size)
-        _describe(path, name, vocabulary, {"tokens": digest}, facts)
-    return paths
+    vocabulary = (vocabulary_in(manifest) if manifest else None) or UNKNOWN
+
+    def count(target: Path) -> Made:
+        counts = count_with_dask(
+            address,
+            target,
+            vocab_size=vocabulary.size,
+            scheduler=scheduler,
+            workers=workers,
+            progress=progress,
+            **division,
+        )
+        with native.errors():
+            found = caches_module().scan(str(target))
+        if found["total_count"] != max(0, counts["n_tokens"] - 2):
+            raise InputError(address, "changed while it was counted", "let nothing write to it, run again")
+        names = ("n_bigrams", "n_pairs", "single_share", "at_most_100_share", "largest")
+        return Made(counts | {name: found[name] for name in names})
+
+    llama = counted(digest, vocabulary, count)
+    return in_formats(Store(where), llama, vocabulary, [LLAMA, *formats]).paths
 
 
 def verify_cache(
@@ -406,8 +348,7 @@ def verify_cache(
     info = inspect_cache(path, progress)
     if manifest_path(path).is_file() and load_manifest(path, KIND).sha256 != info.sha256:
         raise InputError(path, "is not the file its manifest describes", "build it again")
-    if vocabulary is not None:
-        check_vocabulary(info, vocabulary)
+    check_vocabulary(path, info.vocabulary, vocabulary, info.token_limit)
     if tokens is not None:
         _verify_tokens(info, tokens, progress)
     if same_as is not None:
@@ -429,10 +370,7 @@ def verify_cache(
 def _verify_tokens(info: CacheInfo, tokens: Path, progress: ProgressCallback | None) -> None:
     """Counts the tokens again and compares: lists where the format keeps them, else the bytes of the file."""
     open_tokens(tokens)
-    if manifest_path(tokens).is_file():
-        token_file = load_token_file(tokens)
-        wanted = Vocabulary(token_file.tokenizer, token_file.tokenizer_sha256, token_file.vocab_size)
-        check_vocabulary(info, wanted)
+    check_vocabulary(info.path, info.vocabulary, vocabulary_of(tokens), info.token_limit)
     expected = max(0, tokens.stat().st_size // 4 - 2)
     if info.total_count is not None and info.total_count != expected:
         raise InputError(

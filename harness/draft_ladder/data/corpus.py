@@ -13,30 +13,19 @@ from __future__ import annotations
 
 import hashlib
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO, Literal
+from typing import Any, BinaryIO, Literal
 
+from draft_ladder.base.artifacts import Artifact, Made, Store
 from draft_ladder.base.errors import InputError
-from draft_ladder.base.manifests import (
-    Manifest,
-    Progress,
-    ProgressCallback,
-    base_versions,
-    cached_manifest,
-    content_key,
-    load_manifest,
-    write_atomic,
-    write_manifest,
-)
-from draft_ladder.data.sources import WIKITEXT_REVISION, Source
+from draft_ladder.base.manifests import Progress, ProgressCallback
+from draft_ladder.data.sources import WIKITEXT_REVISION, Source, Split
 from draft_ladder.data.synthetic import SyntheticSource, text_bytes, tokens_of
 from draft_ladder.data.wikitext import WIKITEXT_CONFIG, WIKITEXT_TEST_SHA256
 
-if TYPE_CHECKING:
-    pass
-
+FOLDER = "corpora"
 MB = 1_000_000
 MAX_MB = 1e9  # a petabyte
 
@@ -104,42 +93,42 @@ class _LineCutter:
         return self._digest.hexdigest()
 
 
-@dataclass
+@dataclass(frozen=True)
 class _Written:
-    bytes: int = 0
-    sha256: str = ""
-    whole: bool = False  # the source ended before the limit
+    bytes: int
+    sha256: str
+    whole: bool  # the source ended before the limit
 
 
-def _write_text(
-    target: Path,
-    blocks: Iterator[bytes],
+def _text(
+    kind: str,
+    source: Source,
+    split: Split,
+    parameters: dict[str, Any],
     limit: int | None,
-    stage: str,
     check: Callable[[_Written], None],
     progress: ProgressCallback | None,
-) -> _Written:
-    """Write a text, or its first `limit` bytes to a line end; `check` may refuse the result before it is
-    kept.
-    """
-    result = _Written()
-    started = time.monotonic()
+) -> Artifact:
+    """A text of a source, or its first `limit` bytes to a line end; `check` may refuse what was written."""
 
-    def write(file: BinaryIO) -> None:
-        cutter = _LineCutter(file, limit)
-        for block in blocks:
-            cutter.add(block)
-            if progress:
-                progress(Progress(stage, cutter.bytes, limit, time.monotonic() - started))
-            if cutter.full:
-                break
-        result.whole = not cutter.full
-        result.sha256 = cutter.finish()
-        result.bytes = cutter.bytes
-        check(result)
+    def make(target: Path) -> Made:
+        started = time.monotonic()
+        with target.open("wb") as file:
+            cutter = _LineCutter(file, limit)
+            for block in source.blocks(split):
+                cutter.add(block)
+                if progress:
+                    stage = kind.replace("-", " ")
+                    progress(Progress(stage, cutter.bytes, limit, time.monotonic() - started))
+                if cutter.full:
+                    break
+            whole = not cutter.full
+            written = _Written(sha256=cutter.finish(), bytes=cutter.bytes, whole=whole)
+        check(written)
+        facts = {"clipped": whole, "kind": source.kind} if limit else {}
+        return Made({**facts, "label": source.label}, written.sha256)
 
-    write_atomic(target, write)
-    return result
+    return Artifact(kind, FOLDER, ".txt", parameters, make, source.inputs(split), parameters)
 
 
 def build_corpus(
@@ -165,22 +154,16 @@ def build_corpus(
     if isinstance(source, SyntheticSource):
         return _synthetic_corpus(source, limit, cache_dir, progress)
     parameters = {"source": source.identity("train"), "limit_bytes": limit}
-    target = cache_dir / "corpora" / f"{content_key(parameters)}.txt"
-    manifest = cached_manifest(target, "corpus")
 
     def check(written: _Written) -> None:
         _check_size(source, written.bytes, written.whole and not clip, limit)
 
-    if manifest is None:
-        written = _write_text(target, source.blocks("train"), limit, "corpus", check, progress)
-        facts = {"clipped": written.whole, "label": source.label, "kind": source.kind}
-        manifest = _text_manifest("corpus", source.inputs("train"), parameters, written, facts)
-        write_manifest(target, manifest)
+    path, manifest = Store(cache_dir).get(
+        _text("corpus", source, "train", parameters, limit, check, progress)
+    )
     clipped = bool(manifest.facts["clipped"])
     _check_size(source, manifest.bytes, clipped and not clip, limit)
-    return CorpusFile(
-        target, manifest.sha256, manifest.bytes, source.label, source.kind, source.name, clipped
-    )
+    return CorpusFile(path, manifest.sha256, manifest.bytes, source.label, source.kind, source.name, clipped)
 
 
 def _synthetic_corpus(
@@ -217,20 +200,6 @@ def _check_size(source: Source, found_bytes: int, too_small: bool, limit: int) -
         )
 
 
-def _text_manifest(
-    kind: str, inputs: dict[str, str], parameters: dict[str, Any], written: _Written, facts: dict[str, Any]
-) -> Manifest:
-    return Manifest(
-        kind=kind,
-        inputs=inputs,
-        parameters=parameters,
-        versions=base_versions(),
-        sha256=written.sha256,
-        bytes=written.bytes,
-        facts=facts,
-    )
-
-
 def replay_text(source: Source, cache_dir: Path, progress: ProgressCallback | None = None) -> ReplayText:
     """The text of `source` to be replayed, whole, as a plain file in `cache_dir`/corpora; of a synthetic
     source its token file.
@@ -240,7 +209,6 @@ def replay_text(source: Source, cache_dir: Path, progress: ProgressCallback | No
         size = text_bytes(tokens.n_tokens)
         return ReplayText(tokens.path, tokens.sha256, size, source.replay_label)
     parameters = {"source": source.identity("test"), "split": "test"}
-    target = cache_dir / "corpora" / f"{content_key(parameters)}.txt"
 
     def check(written: _Written) -> None:
         _check_size(source, written.bytes, False, 0)
@@ -251,13 +219,28 @@ def replay_text(source: Source, cache_dir: Path, progress: ProgressCallback | No
                 f'use {WIKITEXT_CONFIG} at revision {WIKITEXT_REVISION}, or `source = "files"`',
             )
 
-    if cached_manifest(target, "replay-text") is None:
-        written = _write_text(target, source.blocks("test"), None, "replay text", check, progress)
-        write_manifest(
-            target,
-            _text_manifest(
-                "replay-text", source.inputs("test"), parameters, written, {"label": source.label}
-            ),
+    stored = Store(cache_dir).get(_text("replay-text", source, "test", parameters, None, check, progress))
+    return ReplayText(stored.path, stored.sha256, stored.manifest.bytes, source.replay_label)
+
+
+def first_part(text: ReplayText, size_mb: float, cache_dir: Path) -> ReplayText:
+    """The first `size_mb` MB of a text, cut at a line end (a text that has less is an error)."""
+    limit = round(size_mb * MB)
+    if text.bytes < limit:
+        remedy = "lower replay_mb or leave it out"
+        raise InputError(
+            text.label, f"has only {text.bytes / MB:.6g} MB, replay_mb asks for {size_mb:g}", remedy
         )
-    manifest = load_manifest(target, "replay-text")
-    return ReplayText(target, manifest.sha256, manifest.bytes, source.replay_label)
+
+    def make(target: Path) -> Made:
+        with text.path.open("rb") as file:
+            data = file.read(limit)
+        target.write_bytes(data[: data.rfind(b"\n") + 1] or data)
+        return Made({"label": text.label})
+
+    parameters = {"text": text.sha256, "limit_bytes": limit}
+    part = Artifact("replay-text", FOLDER, ".txt", parameters, make, {"text": text.sha256}, parameters)
+    stored = Store(cache_dir).get(part)
+    return ReplayText(
+        stored.path, stored.sha256, stored.manifest.bytes, f"{text.label}, first {size_mb:g} MB"
+    )

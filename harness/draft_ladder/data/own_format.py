@@ -2,24 +2,15 @@
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
 from draft_ladder.base import native
+from draft_ladder.base.artifacts import Artifact, Made, Store
 from draft_ladder.base.errors import InputError
-from draft_ladder.base.manifests import (
-    Manifest,
-    base_versions,
-    cached_manifest,
-    content_key,
-    load_manifest,
-    manifest_path,
-    sha256_file,
-    write_manifest,
-)
+from draft_ladder.base.manifests import load_manifest, manifest_path
 from draft_ladder.base.variants import Variant, discover
 from draft_ladder.data.cache import KIND
 
@@ -48,10 +39,8 @@ def convert_here(variant: Variant, source: Path, target: Path) -> int:
     """Convert in this process. InputError names file and byte offset of what is wrong with the source."""
     module = variant.load()
     begin = time.perf_counter_ns()
-    try:
+    with native.errors():
         module.convert_static(str(source), str(target))
-    except ValueError as error:
-        raise native.input_error(error) from error
     return time.perf_counter_ns() - begin
 
 
@@ -65,33 +54,33 @@ def own_format(
     note: Callable[[str], None] = lambda line: None,
 ) -> OwnFile:
     """The variant's own format of a static file in llama.cpp's, made now or found in `cache`/static."""
-    parameters = {
-        "kind": "converted-static",
+    identity = {
         "static": llama_sha256,
         "format": variant.static_format,
         "module": variant.module_sha256,  # another build may lay the same content out otherwise
     }
-    target = cache / "static" / f"{content_key(parameters)}.{variant.static_format}"
-    manifest = cached_manifest(target, KIND)
-    if manifest is None:
+    # The tokenizer, above all.
+    made_from = load_manifest(llama, KIND) if manifest_path(llama).is_file() else None
+
+    def make(target: Path) -> Made:
         note(f"static cache: llama.cpp's format -> {variant.static_format}")
-        convert_ns = _convert_atomically(variant, llama, target, convert)
-        made_from = load_manifest(llama, KIND) if manifest_path(llama).is_file() else None
-        manifest = Manifest(
-            kind=KIND,
-            inputs={
-                **(made_from.inputs if made_from else {}),  # the tokenizer, above all
-                "llama": llama_sha256,
-                "module": variant.module_sha256,
-            },
-            parameters={**(made_from.parameters if made_from else {}), **parameters},
-            versions=base_versions(),
-            sha256=sha256_file(target),
-            bytes=target.stat().st_size,
-            facts={"convert_ns": convert_ns, "converted_by": variant.name},
-        )
-        write_manifest(target, manifest)
-    return OwnFile(target, manifest.sha256, variant.static_format, int(manifest.facts["convert_ns"]))
+        return Made({"convert_ns": convert(variant, llama, target), "converted_by": variant.name})
+
+    artifact = Artifact(
+        kind=KIND,
+        folder=KIND,
+        suffix=f".{variant.static_format}",
+        identity=identity,
+        make=make,
+        inputs={
+            **(made_from.inputs if made_from else {}),
+            "llama": llama_sha256,
+            "module": variant.module_sha256,
+        },
+        parameters={**(made_from.parameters if made_from else {}), **identity},
+    )
+    made = Store(cache).get(artifact)
+    return OwnFile(made.path, made.sha256, variant.static_format, int(made.manifest.facts["convert_ns"]))
 
 
 def is_of_another_build(path: Path, variant: Variant) -> bool:
@@ -99,16 +88,3 @@ def is_of_another_build(path: Path, variant: Variant) -> bool:
     if not manifest_path(path).is_file():
         return False
     return load_manifest(path, KIND).inputs.get("module") not in (None, variant.module_sha256)
-
-
-def _convert_atomically(variant: Variant, source: Path, target: Path, convert: Convert) -> int:
-    temporary = target.with_name(f".{target.name}.{os.getpid()}.tmp")
-    target.parent.mkdir(parents=True, exist_ok=True)
-    try:
-        convert_ns = convert(variant, source, temporary)
-        with temporary.open("rb") as file:
-            os.fsync(file.fileno())
-        os.replace(temporary, target)
-    finally:
-        temporary.unlink(missing_ok=True)
-    return convert_ns

@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from draft_ladder.base.manifests import (
-    package_version,
-)
+from draft_ladder.base.manifests import package_version
 from draft_ladder.data.input_files import InputFile, matching_files
 from draft_ladder.data.sources import (
     WIKITEXT_REVISION,
@@ -27,11 +24,8 @@ from draft_ladder.data.wikitext import (
     wikitext_source,
 )
 
-if TYPE_CHECKING:
-    pass
 
-
-def resolve_source(config: CorpusSource, cache_dir: Path, base_dir: Path | None = None) -> Source:
+def resolve_source(config: CorpusSource, base_dir: Path | None = None) -> Source:
     """Find the files of a source. Relative paths start at `base_dir` (default: the working directory).
 
     Raises InputError for what is missing, unreadable or not installed. Reaches for the hub only where
@@ -49,36 +43,29 @@ def resolve_source(config: CorpusSource, cache_dir: Path, base_dir: Path | None 
         return SyntheticSource(config.seed, config.replay_tokens)
     if isinstance(config, WikitextConfig):
         return wikitext_source(config, base)
-    return default_source(cache_dir)[0]
+    return default_source()
 
 
-def default_source(cache_dir: Path) -> tuple[Source, str]:
-    """WikiText-103 if there is a cached copy or the hub answers, else the standard library, and the reason
-    in one line.
+def default_source() -> Source:
+    """WikiText-103 if there is a cached copy or the hub answers, else the standard library; `note` says why.
 
     Takes at most 5 seconds without a network.
     """
-    del cache_dir  # the hub's libraries keep their own cache
     copy = hub_cached_directory(WIKITEXT_REVISION)
     if copy is not None and package_version("pyarrow") != "not installed":
-        reason = "corpus: WikiText-103 (copy in the cache of `datasets`)"
-        source: Source = wikitext_from_directory(copy, reason)
-    elif package_version("datasets") == "not installed":
-        reason = "the `datasets` package is not installed (pip install 'draft-ladder[datasets]')"
-        return _fallback(reason)
-    else:
-        problem = hub_problem(WIKITEXT_REVISION)
-        if problem:
-            return _fallback(problem)
-        reason = "corpus: WikiText-103 (through `datasets`)"
-        source = wikitext_source(WikitextConfig(source="wikitext-103"), Path(), reason)
-    return source, reason
+        return wikitext_from_directory(copy, "corpus: WikiText-103 (copy in the cache of `datasets`)")
+    if package_version("datasets") == "not installed":
+        return _fallback("the `datasets` package is not installed (pip install 'draft-ladder[datasets]')")
+    if problem := hub_problem(WIKITEXT_REVISION):
+        return _fallback(problem)
+    config = WikitextConfig(source="wikitext-103")
+    return wikitext_source(config, Path(), "corpus: WikiText-103 (through `datasets`)")
 
 
-def _fallback(why: str) -> tuple[Source, str]:
+def _fallback(why: str) -> Source:
     source = stdlib_source()
     source.note = f"corpus: {source.label} instead of WikiText-103: {why}"
-    return source, source.note
+    return source
 
 
 def _files_label(files: list[InputFile]) -> str:

@@ -6,18 +6,16 @@ import hashlib
 import os
 import platform
 import sysconfig
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, Protocol
+from typing import Annotated, Any, Literal, Protocol
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from draft_ladder.base.errors import InputError
 from draft_ladder.data.input_files import InputFile, input_file, list_digest, named_digests, same_content
 from draft_ladder.data.synthetic import SyntheticConfig
-
-if TYPE_CHECKING:
-    pass
 
 WIKITEXT_REVISION = "b08601e04326c79dfdd32d625aee71d232d685c3"
 HELD_OUT_BYTES = 1_300_000
@@ -63,6 +61,26 @@ CorpusSource = Annotated[
     WikitextConfig | FilesConfig | StdlibConfig | SyntheticConfig | DefaultConfig,
     Field(discriminator="source"),
 ]
+
+
+def put_named_corpus(content: dict[str, Any], config: Path) -> None:
+    """Where a config names its corpus, put the table of that name in the name's place.
+
+    `corpus = "NAME"` is `corpora/NAME.toml` beside the config, or in configs/ of the working directory.
+    Raises InputError where there is none.
+    """
+    name = content.get("corpus")
+    if not isinstance(name, str):
+        return
+    folders = [config.parent / "corpora", Path("configs") / "corpora"]
+    known = {file.stem: file for folder in reversed(folders) for file in sorted(folder.glob("*.toml"))}
+    if name not in known:
+        remedy = f"use {' or '.join(known)}, or write a [corpus] table" if known else "write a [corpus] table"
+        raise InputError(f"{config}: corpus", f"there is no corpora/{name}.toml", remedy)
+    try:
+        content["corpus"] = tomllib.loads(known[name].read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise InputError(known[name], f"not readable as TOML ({error})", "correct it") from error
 
 
 class Source(Protocol):

@@ -8,30 +8,20 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import shutil
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import psutil
+from pydantic import ByteSize, TypeAdapter, ValidationError
 
 from draft_ladder.base import native
+from draft_ladder.base.artifacts import Artifact, Made, find, make
 from draft_ladder.base.errors import InputError
-from draft_ladder.base.locks import LOCK_NAME, folder_lock
-from draft_ladder.base.manifests import (
-    Manifest,
-    Progress,
-    ProgressCallback,
-    base_versions,
-    cached_manifest,
-    sha256_file,
-    write_atomic,
-    write_manifest,
-)
+from draft_ladder.base.manifests import Progress, ProgressCallback, sha256_file, write_atomic
 
 KIND = "spill"
 TOKEN_BYTES = 4
@@ -46,19 +36,16 @@ READ_BUFFER_BYTES = 1 << 18
 MAX_OPEN_FILES = 400
 COUNTING_SHARE = 0.75  # of the time of a whole build: measured on 124 million tokens
 
-_UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
-_BINARY_UNITS = {"K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
-
 NativeProgress = Callable[[str, int, int], None]
 
 
 def parse_memory(text: str, option: str = "--memory") -> int:
     """Bytes of "2GB", "512 MiB" or "1500000". Raises InputError naming the option for anything else."""
-    match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([KMGT]?)(i?)B?\s*", text, re.IGNORECASE)
-    if match is None or (match[3] and not match[2]):
-        raise InputError(option, f"{text!r} is no amount of memory", "say for example 2GB or 512MiB")
-    unit = match[2].upper()
-    return int(float(match[1]) * (_BINARY_UNITS if match[3] else _UNITS)[unit])
+    try:
+        return int(TypeAdapter(ByteSize).validate_python(text))
+    except ValidationError as error:
+        problem = f"{text!r} is no amount of memory"
+        raise InputError(option, problem, "say for example 2GB or 512MiB") from error
 
 
 caches_module = native.caches
@@ -138,30 +125,17 @@ def count_bounded(
     vocab_size: int = 0,
     jobs: int = 1,
     progress: ProgressCallback | None = None,
+    folder: Path,
 ) -> dict[str, Any]:
     """Count a token file into `target` (llama.cpp's format) with at most `memory_bytes` resident.
 
-    The same bytes as the builder in memory writes. Spill files lie in `<target>.spill/` and are removed at
-    the end; after a kill the next call counts only the parts that are missing. Returns the builder's figures.
-    Raises InputError for bad tokens (naming the byte), a count beyond int32, a bound too small, a full disk,
-    or another build of the same target that is under way.
+    The same bytes as the builder in memory writes. Spill files lie in `folder`, which is removed at the end;
+    after a kill the next call counts only the parts that are missing. One process at a time, which the store
+    sees to. Returns the builder's figures. Raises InputError for bad tokens (naming the byte), a count beyond
+    int32, a bound too small, or a full disk.
     """
     part_tokens(memory_bytes, vocab_size)  # too small a bound leaves nothing behind
-    folder = target.with_name(target.name + ".spill")
-    with folder_lock(folder, "build"):
-        return _count_in(folder, tokens, tokens_sha256, target, memory_bytes, vocab_size, jobs, progress)
-
-
-def _count_in(
-    folder: Path,
-    tokens: Path,
-    tokens_sha256: str,
-    target: Path,
-    memory_bytes: int,
-    vocab_size: int,
-    jobs: int,
-    progress: ProgressCallback | None,
-) -> dict[str, Any]:
+    folder.mkdir(parents=True, exist_ok=True)
     size = tokens.stat().st_size
     n_tokens = size // TOKEN_BYTES
     step = _planned_step(folder, tokens_sha256, memory_bytes, vocab_size)
@@ -205,8 +179,7 @@ def _planned_step(folder: Path, tokens_sha256: str, memory_bytes: int, vocab_siz
     except (OSError, ValueError, KeyError, TypeError):
         pass  # no plan, or not one of ours: begin anew
     for path in folder.iterdir():
-        if path.name != LOCK_NAME:
-            path.unlink()
+        path.unlink()
     fitting = part_tokens(memory_bytes, vocab_size)
     fields = {
         "tokens": tokens_sha256,
@@ -231,37 +204,20 @@ class _Parts:
         return self._folder / f"part-{first // self._step:06d}.bin"
 
     def is_whole(self, first: int) -> bool:
-        manifest = cached_manifest(self.path(first), KIND)
-        return (
-            manifest is not None
-            and manifest.inputs == {"tokens": self._sha256}
-            and manifest.sha256 == sha256_file(self.path(first))
-        )
+        manifest = find(self.path(first), KIND, digest=True)
+        return manifest is not None and manifest.inputs == {"tokens": self._sha256}
 
     def count(self, first: int, progress: NativeProgress | None) -> None:
-        path = self.path(first)
-        with native_errors():
-            caches_module().count_part(
-                str(self._tokens), first, self._step, str(path), self._vocab_size, self._jobs, progress
-            )
-        manifest = Manifest(
-            kind=KIND,
-            inputs={"tokens": self._sha256},
-            parameters={"first": first, "part_tokens": self._step},
-            versions=base_versions(),
-            sha256=sha256_file(path),
-            bytes=path.stat().st_size,
-        )
-        write_manifest(path, manifest)
+        def count(target: Path) -> Made:
+            with native.errors():
+                caches_module().count_part(
+                    str(self._tokens), first, self._step, str(target), self._vocab_size, self._jobs, progress
+                )
+            return Made()
 
-
-@contextmanager
-def native_errors() -> Iterator[None]:
-    """A native module's ValueError as an InputError."""
-    try:
-        yield
-    except ValueError as error:
-        raise native.input_error(error) from error
+        parameters = {"first": first, "part_tokens": self._step}
+        inputs = {"tokens": self._sha256}
+        make(Artifact(KIND, "", ".bin", parameters, count, inputs, parameters), self.path(first))
 
 
 def merge_sorted_files(
@@ -284,7 +240,7 @@ def merge_sorted_files(
     unique = None if unique_in is None else str(unique_in)
     temporary: list[str] = []
     n_passes = 0
-    with native_errors():
+    with native.errors():
         while len(waiting) > fan_in:
             group, waiting = waiting[:fan_in], waiting[fan_in:]
             n_passes += 1
@@ -312,7 +268,7 @@ def sort_file(
     """
     target.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix=f".{target.name}.sort.", dir=target.parent) as folder:
-        with native_errors():
+        with native.errors():
             paths = caches_module().sort(
                 str(source), f"{folder}/part-", room_left(memory_bytes) // 2, progress
             )

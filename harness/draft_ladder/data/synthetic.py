@@ -22,23 +22,14 @@ import time
 from collections.abc import Iterator
 from functools import cached_property
 from pathlib import Path
-from typing import Any, BinaryIO, Literal
+from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from draft_ladder.base import native
+from draft_ladder.base.artifacts import Artifact, Made, Store
 from draft_ladder.base.errors import InputError
-from draft_ladder.base.manifests import (
-    Manifest,
-    Progress,
-    ProgressCallback,
-    base_versions,
-    cached_manifest,
-    canonical_json,
-    content_key,
-    write_atomic,
-    write_manifest,
-)
+from draft_ladder.base.manifests import Progress, ProgressCallback, canonical_json
 from draft_ladder.data.tokens import TOKEN_BYTES, TokenFile, load_token_file
 
 BYTES_PER_TOKEN = 4.37  # of English Wikipedia text under Tekken: 541.0 MB are 123.8 million tokens
@@ -243,12 +234,10 @@ class SyntheticSource:
 
     def generator(self, stream: Stream) -> Any:
         """The native generator at the start of a stream (`read(n)` gives the next n tokens as bytes)."""
-        try:
+        with native.errors():
             return native.synthetic().Generator(
                 self.parameters.model_dump(by_alias=True), self.seed, _STREAM_SEEDS[stream]
             )
-        except ValueError as error:
-            raise native.input_error(error) from error
 
     def tokens(
         self, stream: Stream, n_tokens: int, cache_dir: Path, progress: ProgressCallback | None = None
@@ -256,19 +245,38 @@ class SyntheticSource:
         """The first `n_tokens` of a stream as a token file in `cache_dir`/tokens, made now or found there."""
         if n_tokens <= 0:
             raise InputError(f"{n_tokens} tokens", "is not a length", "ask for at least one token")
-        parameters = {"language": self.language_sha256, "stream": stream, "n_tokens": n_tokens}
-        target = cache_dir / "tokens" / f"{content_key(parameters)}.tok"
-        if cached_manifest(target, "tokens") is None:
-            digest = hashlib.sha256()
+        identity = {"language": self.language_sha256, "stream": stream, "n_tokens": n_tokens}
 
-            def write(file: BinaryIO) -> None:
+        def make(target: Path) -> Made:
+            digest = hashlib.sha256()
+            with target.open("wb") as file:
                 for block in self._blocks(stream, n_tokens, progress):
                     file.write(block)
                     digest.update(block)
+            facts = {"n_tokens": n_tokens, "text_bytes": text_bytes(n_tokens), "synthetic": True}
+            return Made(facts, digest.hexdigest())
 
-            write_atomic(target, write)
-            write_manifest(target, self._manifest(parameters, n_tokens, digest.hexdigest()))
-        return load_token_file(target)
+        artifact = Artifact(
+            kind="tokens",
+            folder="tokens",
+            suffix=".tok",
+            identity=identity,
+            make=make,
+            # There is no text; its place takes what determines the tokens.
+            inputs={
+                "text": hashlib.sha256(canonical_json(identity).encode()).hexdigest(),
+                "tokenizer": self.language_sha256,
+            },
+            parameters={
+                **identity,
+                "tokenizer": TOKENIZER,
+                "vocab_size": self.parameters.vocabulary,
+                "seed": self.seed,
+                "rule": RULE,
+                "language_parameters": self.parameters.model_dump(by_alias=True),
+            },
+        )
+        return load_token_file(Store(cache_dir).get(artifact).path)
 
     def _blocks(self, stream: Stream, n_tokens: int, progress: ProgressCallback | None) -> Iterator[bytes]:
         generator = self.generator(stream)
@@ -281,28 +289,6 @@ class SyntheticSource:
                 elapsed = time.monotonic() - started
                 total = n_tokens * TOKEN_BYTES
                 progress(Progress("synthetic", so_far * TOKEN_BYTES, total, elapsed, so_far))
-
-    def _manifest(self, parameters: dict[str, Any], n_tokens: int, sha256: str) -> Manifest:
-        return Manifest(
-            kind="tokens",
-            # There is no text; its place takes what determines the tokens.
-            inputs={
-                "text": hashlib.sha256(canonical_json(parameters).encode()).hexdigest(),
-                "tokenizer": self.language_sha256,
-            },
-            parameters={
-                **parameters,
-                "tokenizer": TOKENIZER,
-                "vocab_size": self.parameters.vocabulary,
-                "seed": self.seed,
-                "rule": RULE,
-                "language_parameters": self.parameters.model_dump(by_alias=True),
-            },
-            versions=base_versions(),
-            sha256=sha256,
-            bytes=n_tokens * TOKEN_BYTES,
-            facts={"n_tokens": n_tokens, "text_bytes": text_bytes(n_tokens), "synthetic": True},
-        )
 
 
 def _stream_of(split: Literal["train", "test"]) -> Stream:

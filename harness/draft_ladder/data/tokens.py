@@ -32,27 +32,24 @@ from typing import BinaryIO, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from draft_ladder.base.artifacts import Artifact, Made, Store
 from draft_ladder.base.errors import InputError
 from draft_ladder.base.manifests import (
-    Manifest,
     Progress,
     ProgressCallback,
-    base_versions,
-    cached_manifest,
-    content_key,
     iter_blocks,
     load_manifest,
     manifest_path,
     open_regular,
     sha256_file,
     write_atomic,
-    write_manifest,
 )
 from draft_ladder.data.tokenizers import Tokenizer
 
 SEGMENT_BYTES = 512 << 10
 # Below the million characters at which the pattern matcher of tiktoken gives up on one run of white space.
 SEGMENT_LIMIT_BYTES = 768 << 10
+SEGMENTS_SUFFIX = ".segments.json"
 CUT_RULE = 1  # raised when segments would come out differently
 TOKEN_BYTES = 4
 CHECK_BLOCK_TOKENS = 1 << 22
@@ -135,14 +132,14 @@ class _Encoded(NamedTuple):
     forced: bool
 
 
-class _TokenStore:
+class _KnownSegments:
     """Segments that token files in the cache hold already, by the digest of their text."""
 
     def __init__(self, directory: Path, tokenizer: Tokenizer) -> None:
         self._where: dict[str, tuple[Path, int, SegmentRow]] = {}
-        for table in sorted(directory.glob("*.segments.json")):
+        for table in sorted(directory.glob(f"*{SEGMENTS_SUFFIX}")):
             rows = _read_table(table, tokenizer.sha256)
-            path = table.with_name(table.name.removesuffix(".segments.json"))
+            path = table.with_name(table.name.removesuffix(SEGMENTS_SUFFIX))
             offset = 0
             for row in rows:
                 self._where.setdefault(row.text_sha256, (path, offset, row))
@@ -176,8 +173,8 @@ def _read_table(path: Path, tokenizer_sha256: str) -> list[SegmentRow]:
         return []  # only an aid: without it the text is tokenised again
 
 
-def _encode(segment: Segment, tokenizer: Tokenizer, store: _TokenStore) -> _Encoded:
-    """Tokens of one segment, from the store if it has them. Runs in several threads at once."""
+def _encode(segment: Segment, tokenizer: Tokenizer, known: _KnownSegments) -> _Encoded:
+    """Tokens of one segment, from those known if they are. Runs in several threads at once."""
     data = segment.data
     try:
         text, replaced = data.decode(), 0
@@ -186,16 +183,16 @@ def _encode(segment: Segment, tokenizer: Tokenizer, store: _TokenStore) -> _Enco
         # A U+FFFD that the text itself holds is no replacement; its bytes can mean nothing else.
         replaced = text.count("\ufffd") - data.count(b"\xef\xbf\xbd")
     digest = hashlib.sha256(data).hexdigest()
-    known = store.get(digest)
-    if known:
-        return _Encoded(known[0], known[1], replaced, data, segment.forced)
+    found = known.get(digest)
+    if found:
+        return _Encoded(found[0], found[1], replaced, data, segment.forced)
     tokens = tokenizer.encode(text)
     row = SegmentRow(digest, len(tokens), hashlib.sha256(tokens.astype("<i4").tobytes()).hexdigest())
     return _Encoded(tokens, row, replaced, data, segment.forced)
 
 
 def _encode_in_order(
-    segments: Iterable[Segment], tokenizer: Tokenizer, store: _TokenStore, jobs: int
+    segments: Iterable[Segment], tokenizer: Tokenizer, known: _KnownSegments, jobs: int
 ) -> Iterator[_Encoded]:
     """Encode on `jobs` threads (the tokenizers release the GIL), in the order of the text, a bounded number
     ahead.
@@ -204,7 +201,7 @@ def _encode_in_order(
         waiting: deque[Future[_Encoded]] = deque()
         try:
             for segment in segments:
-                waiting.append(pool.submit(_encode, segment, tokenizer, store))
+                waiting.append(pool.submit(_encode, segment, tokenizer, known))
                 if len(waiting) > 2 * jobs:
                     yield waiting.popleft().result()
             while waiting:
@@ -226,12 +223,12 @@ class _Tokenising:
         self.last_byte = b""
         self.started = time.monotonic()
 
-    def write(self, file: BinaryIO, store: _TokenStore, jobs: int, text_sha256: str) -> None:
+    def write(self, file: BinaryIO, known: _KnownSegments, jobs: int, text_sha256: str) -> None:
         """Tokenise the text into `file`; InputError if it is not the text of that digest."""
         segments = split_text(iter_blocks(self.text), self.tokenizer)
         try:
             self._add_around(file, self.tokenizer.prefix)
-            for encoded in _encode_in_order(segments, self.tokenizer, store, jobs):
+            for encoded in _encode_in_order(segments, self.tokenizer, known, jobs):
                 self._add(file, encoded)
             self._add_around(file, self.tokenizer.suffix)
         except ValueError as error:
@@ -270,9 +267,9 @@ class _Tokenising:
             elapsed = time.monotonic() - self.started
             self.progress(Progress("tokens", self.text_bytes, self.total_bytes, elapsed, self.n_tokens))
 
-    def facts(self) -> dict[str, int | bool]:
-        """What the manifest says about the text and its tokens."""
-        return {
+    def made(self) -> Made:
+        """What its manifest says, and the table of its segments."""
+        facts = {
             "n_tokens": self.n_tokens,
             "text_bytes": self.text_bytes,
             "replaced_sequences": self.replaced,
@@ -281,6 +278,17 @@ class _Tokenising:
             "final_line_feed": self.last_byte == b"\n",
             "forced_cuts": self.forced,
         }
+        table = {
+            "tokenizer_sha256": self.tokenizer.sha256,
+            "cut_rule": CUT_RULE,
+            "segments": [list(row) for row in self.rows],
+        }
+        return Made(
+            facts,
+            self.token_digest.hexdigest(),
+            {"equals_one_piece": self.tokenizer.cut_is_proven and self.forced == 0},
+            {SEGMENTS_SUFFIX: json.dumps(table, allow_nan=False).encode()},
+        )
 
 
 def tokenize_file(
@@ -301,17 +309,33 @@ def tokenize_file(
     empty, unreadable or changed meanwhile.
     """
     expected = text_sha256 or sha256_file(text)
-    identity = {"text": expected, "tokenizer": tokenizer.sha256, "cut_rule": CUT_RULE, "kind": "tokens"}
-    target = cache_dir / "tokens" / f"{content_key(identity)}.tok"
-    if cached_manifest(target, "tokens") is None:
+
+    def make(target: Path) -> Made:
         run = _Tokenising(text, tokenizer, progress)
         if run.total_bytes == 0:
             raise InputError(text, "is empty", "name a text with at least one line")
-        store = _TokenStore(target.parent, tokenizer)
-        write_atomic(target, lambda file: run.write(file, store, jobs or usable_cores(), expected))
-        _write_table(target, tokenizer, run.rows)
-        write_manifest(target, _manifest(run, tokenizer, expected))
-    result = load_token_file(target)
+        known = _KnownSegments(target.parent, tokenizer)
+        with target.open("wb") as file:
+            run.write(file, known, jobs or usable_cores(), expected)
+        return run.made()
+
+    artifact = Artifact(
+        kind="tokens",
+        folder="tokens",
+        suffix=".tok",
+        identity={"text": expected, "tokenizer": tokenizer.sha256, "cut_rule": CUT_RULE},
+        make=make,
+        inputs={"text": expected, "tokenizer": tokenizer.sha256},
+        parameters={
+            "tokenizer": tokenizer.name,
+            "vocab_size": tokenizer.vocab_size,
+            "cut_rule": CUT_RULE,
+            "segment_bytes": SEGMENT_BYTES,
+            "around": [list(tokenizer.prefix), list(tokenizer.suffix)],
+        },
+        versions=tokenizer.versions,
+    )
+    result = load_token_file(Store(cache_dir).get(artifact).path)
     for line in describe_oddities(result.facts):
         (report or _to_stderr)(f"{text.name}: {line}")
     return result
@@ -319,35 +343,6 @@ def tokenize_file(
 
 def _to_stderr(line: str) -> None:
     print(line, file=sys.stderr)
-
-
-def _write_table(target: Path, tokenizer: Tokenizer, rows: list[SegmentRow]) -> None:
-    table = {
-        "tokenizer_sha256": tokenizer.sha256,
-        "cut_rule": CUT_RULE,
-        "segments": [list(row) for row in rows],
-    }
-    path = target.with_name(target.name + ".segments.json")
-    write_atomic(path, json.dumps(table, allow_nan=False).encode())
-
-
-def _manifest(run: _Tokenising, tokenizer: Tokenizer, text_sha256: str) -> Manifest:
-    return Manifest(
-        kind="tokens",
-        inputs={"text": text_sha256, "tokenizer": tokenizer.sha256},
-        parameters={
-            "tokenizer": tokenizer.name,
-            "vocab_size": tokenizer.vocab_size,
-            "cut_rule": CUT_RULE,
-            "segment_bytes": SEGMENT_BYTES,
-            "equals_one_piece": tokenizer.cut_is_proven and run.forced == 0,
-            "around": [list(tokenizer.prefix), list(tokenizer.suffix)],
-        },
-        versions=base_versions() | tokenizer.versions,
-        sha256=run.token_digest.hexdigest(),
-        bytes=run.n_tokens * TOKEN_BYTES,
-        facts=run.facts(),
-    )
 
 
 def describe_oddities(facts: dict[str, int | bool]) -> list[str]:

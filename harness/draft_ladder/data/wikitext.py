@@ -9,14 +9,11 @@ import urllib.error
 import urllib.request
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 from draft_ladder.base.errors import InputError
 from draft_ladder.data.input_files import InputFile, input_file, list_digest, named_digests
 from draft_ladder.data.sources import FileSource, Source, Split, WikitextConfig
-
-if TYPE_CHECKING:
-    pass
 
 WIKITEXT_REPOSITORY = "Salesforce/wikitext"
 WIKITEXT_CONFIG = "wikitext-103-raw-v1"

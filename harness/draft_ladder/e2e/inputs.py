@@ -82,7 +82,7 @@ def prepare_static(
         corpus: dict[str, Any] = {"label": path.name, "kind": "unknown", "bytes": None, "facts": known}
     else:
         assert config.corpus is not None
-        source = resolve_source(fill_in(config.corpus, text_dir), cache)
+        source = resolve_source(fill_in(config.corpus, text_dir))
         text = build_corpus(source, config.size_mb, cache, clip=config.clip)
         begin = time.monotonic()
         tokens = tokenize_file(text.path, tokenizer(), cache, text_sha256=text.sha256, report=note)

@@ -20,7 +20,7 @@ from draft_ladder.base.validation import first_problem
 from draft_ladder.bench import environment
 from draft_ladder.bench.config import parse_override
 from draft_ladder.bench.records import load_json
-from draft_ladder.data.sources import CorpusSource
+from draft_ladder.data.sources import CorpusSource, put_named_corpus
 from draft_ladder.e2e.cost import BATCHES
 from draft_ladder.e2e.workloads import Workload, fill_in_text
 
@@ -95,6 +95,7 @@ def load_config(path: Path, overrides: Sequence[str] = ()) -> E2eConfig:
         content[key] = value
         if key in ("corpus", "static"):
             content.pop({"corpus": "static", "static": "corpus"}[key], None)
+    put_named_corpus(content, path)
     try:
         return E2eConfig.model_validate(content)
     except ValidationError as error:

@@ -82,14 +82,19 @@ STEPS: dict[str, Callable[[Request], Request]] = {
 
 
 def perform(request: Request) -> Request:
-    """Do a step; its answer with `wall_s`, `cpu_s` (all threads), `peak_rss_bytes`, and what it wrote.
+    """Do a step; its answer with `wall_s`, `cpu_s` (all threads), `peak_rss_bytes` (where that is None,
+    `rss_note` says why), and what it wrote.
 
     The process must be new: its peak is the step's. Digests are taken after the clock stopped.
     """
     wall, cpu = time.perf_counter(), time.process_time()
     answer = STEPS[request["step"]](request)
     answer |= {"wall_s": time.perf_counter() - wall, "cpu_s": time.process_time() - cpu}
-    answer["peak_rss_bytes"] = read_memory().get("VmHWM") or rss_from_getrusage()
+    memory = read_memory()
+    # Where /proc is missing only: on Linux a child inherits its parent's ru_maxrss.
+    peak = memory.get("VmHWM") if memory else rss_from_getrusage()
+    note = None if peak else "the kernel reports no peak, or one of 0"
+    answer |= {"peak_rss_bytes": peak, "rss_note": note}
     if "path" in answer:
         path = Path(answer["path"])
         answer |= {"bytes": path.stat().st_size, "sha256": sha256_file(path)}

@@ -5,7 +5,6 @@ The same figures for real and for synthetic text, so that one can be laid beside
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import math
 import tempfile
@@ -16,10 +15,8 @@ import numpy as np
 import numpy.typing as npt
 
 from draft_ladder.base import native
-from draft_ladder.base.errors import InputError
-from draft_ladder.base.manifests import manifest_path
 from draft_ladder.data.cache import build_static_cache, check_same_tokenizer
-from draft_ladder.data.tokens import TokenArray, load_token_file, open_tokens
+from draft_ladder.data.tokens import TokenArray, open_tokens
 
 N_CTX = 4096
 N_DRAFT = 3
@@ -81,7 +78,10 @@ def corpus_stats(token_file: Path, replay: Path | None = None, static: Path | No
     The replay uses the static cache file `static` (llama.cpp's format or frozen), or one counted from
     `token_file` if None. Memory: some 20 bytes a token. Raises InputError for a bad file.
     """
-    _refuse_mixed(token_file, replay, static)
+    replayed = replay or token_file
+    check_same_tokenizer(token_file, replayed)
+    if static is not None:
+        check_same_tokenizer(static, replayed)
     tokens = open_tokens(token_file)
     counts, zipf = _frequencies(tokens)
     whole, quarter = _count_prefixes(tokens, [len(tokens), len(tokens) // GROWTH_FACTOR])
@@ -105,23 +105,6 @@ def corpus_stats(token_file: Path, replay: Path | None = None, static: Path | No
     )
 
 
-def _refuse_mixed(token_file: Path, replay: Path | None, static: Path | None) -> None:
-    """InputError where manifests say that two tokenizers are involved."""
-    replayed = replay or token_file
-    if static is not None:
-        check_same_tokenizer(static, replayed)
-    if not all(manifest_path(path).is_file() for path in (token_file, replayed)):
-        return
-    one, other = load_token_file(token_file), load_token_file(replayed)
-    if one.tokenizer_sha256 != other.tokenizer_sha256:
-        raise InputError(
-            replayed,
-            f"was made with tokenizer {other.tokenizer!r} ({other.vocab_size} tokens), but {token_file.name} "
-            f"with {one.tokenizer!r} ({one.vocab_size} tokens)",
-            "use one tokenizer",
-        )
-
-
 def _share(part: float, whole: float) -> float | None:
     return part / whole if whole else None
 
@@ -131,10 +114,8 @@ def _growth(whole: int, part: int) -> float | None:
 
 
 def _count_prefixes(tokens: TokenArray, lengths: list[int]) -> list[dict[str, int]]:
-    try:
+    with native.errors():
         counts: list[dict[str, int]] = native.synthetic().count_prefixes(tokens, lengths)
-    except ValueError as error:
-        raise native.input_error(error) from error
     return counts
 
 
@@ -189,17 +170,14 @@ def _replay_of(token_file: Path, replay: Path | None, static: Path | None) -> Re
 def replay_stats(replay: Path, static: Path, n_draft: int = N_DRAFT) -> ReplayStats:
     """Replays a token file with `frozen_precheck` and a static file. Raises InputError for bad files."""
     tokens = open_tokens(replay)
-    with contextlib.ExitStack() as stack:
-        try:
-            if native.builder().format_of(str(static)) == "llama":
-                folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
-                native.builder().freeze(str(static), str(folder / "static.frozen"), False, 0)
-                static = folder / "static.frozen"
-            drafter = native.variant(REPLAY_VARIANT).Drafter()
-            drafter.load(str(static))
-            run = drafter.replay(tokens.tobytes(), N_CTX, n_draft)
-        except ValueError as error:
-            raise native.input_error(error) from error
+    with tempfile.TemporaryDirectory() as folder, native.errors():
+        if native.builder().format_of(str(static)) == "llama":
+            frozen = Path(folder) / "static.frozen"
+            native.builder().freeze(str(static), str(frozen), False, 0)
+            static = frozen
+        drafter = native.variant(REPLAY_VARIANT).Drafter()
+        drafter.load(str(static))
+        run = drafter.replay(tokens.tobytes(), N_CTX, n_draft)
     return ReplayStats(
         n_tokens=len(tokens),
         hit_rate=_share(run["hit_calls"], run["draft_calls"]),
