@@ -17,7 +17,7 @@ from draft_ladder.base.errors import DraftsDifferError, InputError
 from draft_ladder.base.manifests import write_atomic
 from draft_ladder.bench.metrics import metric_values, own_timing
 from draft_ladder.bench.records import (
-        RunRecord,
+    RunRecord,
     load_json,
     load_plan,
     load_records,
