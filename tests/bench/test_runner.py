@@ -91,13 +91,13 @@ def test_further_passes_and_warm_ups_are_runs_of_their_own(inputs: Inputs) -> No
         if job.spec.variant == "sorted_vectors"
     )
     assert kinds == [
+        ("call", False, 0),
+        ("call", False, 1),
+        ("call", True, 0),
         ("chunk", False, 0),
         ("histogram", False, 0),
         ("histogram", False, 1),
         ("histogram", False, 2),
-        ("call", False, 0),
-        ("call", False, 1),
-        ("call", True, 0),
     ]
 
 
