@@ -37,11 +37,6 @@ namespace {
 
 using namespace ladder;
 
-LADDER_FACTS(BuildFacts);
-LADDER_FACTS(FreezeFacts);
-LADDER_FACTS(FrozenFacts);
-LADDER_FACTS(StaticFacts);
-
 MapLayout layout_of(bool paired) {
     return paired ? MapLayout::paired : MapLayout::split;
 }
@@ -100,9 +95,9 @@ CountReport build_files(const std::string& tokens_path, const std::string& llama
     return report;
 }
 
-BuildFacts build_static(const std::string& tokens_path, const std::string& llama_out,
-                        const std::optional<std::string>& frozen_out, std::uint64_t vocab_size, unsigned jobs,
-                        const nb::object& progress, std::uint64_t largest_count) {
+Figures build_static(const std::string& tokens_path, const std::string& llama_out,
+                     const std::optional<std::string>& frozen_out, std::uint64_t vocab_size, unsigned jobs,
+                     const nb::object& progress, std::uint64_t largest_count) {
     const CountOptions options{jobs, vocab_size, largest_count, python_progress(progress)};
     BuildTimes times;
     CountReport report;
@@ -110,7 +105,7 @@ BuildFacts build_static(const std::string& tokens_path, const std::string& llama
         const nb::gil_scoped_release release;
         report = build_files(tokens_path, llama_out, frozen_out, options, times);
     }
-    auto result = python_counts<BuildFacts>(report);
+    Figures result = python_counts(report);
     result["n_tokens"] = report.n_tokens;
     result["read_ns"] = times.read_ns;
     result["scan_ns"] = report.scan_ns;
@@ -154,14 +149,14 @@ Counts read_llama(const std::string& path) {
     return counts;
 }
 
-FreezeFacts freeze_file(const std::string& source, const std::string& target, bool paired,
-                        std::uint64_t vocab_size) {
+Figures freeze_file(const std::string& source, const std::string& target, bool paired,
+                    std::uint64_t vocab_size) {
     FreezeReport report;
     {
         const nb::gil_scoped_release release;
         report = freeze(source, target, layout_of(paired), vocab_size, check_signals);
     }
-    FreezeFacts result;
+    Figures result;
     result["n_bigrams"] = report.n_bigrams;
     result["n_pairs"] = report.n_successors;
     result["bytes"] = report.file_bytes;
@@ -172,7 +167,7 @@ FreezeFacts freeze_file(const std::string& source, const std::string& target, bo
 
 // Loads (without verifying), then verifies, and says how long each took.
 template <MapLayout layout>
-FrozenFacts check_frozen_in(const std::string& path) {
+Figures check_frozen_in(const std::string& path) {
     LapTimer watch;
     std::uint64_t load_ns = 0;
     std::uint64_t verify_ns = 0;
@@ -184,7 +179,7 @@ FrozenFacts check_frozen_in(const std::string& path) {
         file.verify();
         verify_ns = watch.lap();
     }
-    FrozenFacts result;
+    Figures result;
     result["layout"] = layout == MapLayout::split ? "split" : "paired";
     result["n_bigrams"] = file.n_bigrams();
     result["n_pairs"] = file.n_successors();
@@ -197,7 +192,7 @@ FrozenFacts check_frozen_in(const std::string& path) {
     return result;
 }
 
-FrozenFacts check_frozen(const std::string& path) {
+Figures check_frozen(const std::string& path) {
     return frozen_layout(path) == MapLayout::paired ? check_frozen_in<MapLayout::paired>(path)
                                                     : check_frozen_in<MapLayout::split>(path);
 }
@@ -220,11 +215,11 @@ std::vector<std::vector<std::pair<Token, std::int32_t>>> frozen_find(
 }
 
 // Of a llama.cpp file every figure; a frozen file keeps no list of its bigrams, so its shares are unknown.
-StaticFacts statistics(const std::string& path) {
+Figures statistics(const std::string& path) {
     const StaticFormat format = detect_static_format(path);
-    StaticFacts result;
+    Figures result;
     if (format == StaticFormat::frozen || format == StaticFormat::paired) {
-        const FrozenFacts header = check_frozen(path);
+        const Figures header = check_frozen(path);
         for (const char* known : {"n_bigrams", "n_pairs", "token_limit"}) {
             result[known] = header[known];
         }
@@ -241,7 +236,7 @@ StaticFacts statistics(const std::string& path) {
             cache.for_each([&](Bigram, std::span<const Successor> list) { report.add(list.size()); });
             token_limit = cache.token_limit();
         }
-        result = python_counts<StaticFacts>(report);
+        result = python_counts(report);
         result["token_limit"] = token_limit;
     }
     result["format"] = format_name(format);

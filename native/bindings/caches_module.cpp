@@ -35,25 +35,19 @@ namespace {
 
 using namespace ladder;
 
-LADDER_FACTS(ScanFacts);
-LADDER_FACTS(PartFacts);
-LADDER_FACTS(MergeFacts);
-LADDER_FACTS(NestedFacts);
-LADDER_FACTS(SortedFacts);
-
 std::string hex(std::uint64_t value) {
     std::array<char, 17> text{};
     std::snprintf(text.data(), text.size(), "%016llx", static_cast<unsigned long long>(value));
     return text.data();
 }
 
-ScanFacts scan(const std::string& path, std::uint64_t vocab_size, const nb::object& progress) {
+Figures scan(const std::string& path, std::uint64_t vocab_size, const nb::object& progress) {
     CacheScan found;
     {
         const nb::gil_scoped_release release;
         found = scan_cache(path, vocab_size, python_progress(progress));
     }
-    auto result = python_counts<ScanFacts>(found.counts);
+    Figures result = python_counts(found.counts);
     result["content"] = hex(found.digest.high) + hex(found.digest.low);
     result["token_limit"] = found.token_limit;
     result["total_count"] = found.total_count;
@@ -62,9 +56,9 @@ ScanFacts scan(const std::string& path, std::uint64_t vocab_size, const nb::obje
     return result;
 }
 
-PartFacts count_tokens_part(const std::string& tokens, std::uint64_t first, std::uint64_t n,
-                            const std::string& target, std::uint64_t vocab_size, unsigned jobs,
-                            const nb::object& progress, std::uint64_t largest_count) {
+Figures count_tokens_part(const std::string& tokens, std::uint64_t first, std::uint64_t n,
+                          const std::string& target, std::uint64_t vocab_size, unsigned jobs,
+                          const nb::object& progress, std::uint64_t largest_count) {
     CountReport report;
     {
         const nb::gil_scoped_release release;
@@ -75,7 +69,7 @@ PartFacts count_tokens_part(const std::string& tokens, std::uint64_t first, std:
         options.progress = python_progress(progress);
         report = count_part(tokens, first, n, target, options);
     }
-    auto result = python_counts<PartFacts>(report);
+    Figures result = python_counts(report);
     result["scan_ns"] = report.scan_ns;
     result["partition_ns"] = report.partition_ns;
     result["sort_write_ns"] = report.sort_write_ns;
@@ -88,9 +82,9 @@ std::vector<std::string> sort_file(const std::string& source, const std::string&
     return sort_cache(source, prefix, memory_bytes, python_progress(progress));
 }
 
-MergeFacts merge(const std::vector<std::string>& sources, const std::string& target,
-                 const std::optional<std::string>& unique_in, const nb::object& progress,
-                 std::uint64_t largest_count) {
+Figures merge(const std::vector<std::string>& sources, const std::string& target,
+              const std::optional<std::string>& unique_in, const nb::object& progress,
+              std::uint64_t largest_count) {
     CountReport report;
     LapTimer watch;
     std::uint64_t merge_ns = 0;
@@ -104,7 +98,7 @@ MergeFacts merge(const std::vector<std::string>& sources, const std::string& tar
         }
         merge_ns = watch.lap();
     }
-    auto result = python_counts<MergeFacts>(report);
+    Figures result = python_counts(report);
     result["merge_ns"] = merge_ns;
     return result;
 }
@@ -160,8 +154,8 @@ nb::bytes merge_bytes(const std::vector<nb::bytes>& caches, const std::string& n
     return to_python(merged);
 }
 
-NestedFacts count_nested_maps(const std::string& tokens_path, const std::optional<std::string>& target,
-                              std::uint64_t max_tokens) {
+Figures count_nested_maps(const std::string& tokens_path, const std::optional<std::string>& target,
+                          std::uint64_t max_tokens) {
     std::uint64_t count_ns = 0;
     std::uint64_t n_tokens = 0;
     std::uint64_t n_bigrams = 0;
@@ -183,7 +177,7 @@ NestedFacts count_nested_maps(const std::string& tokens_path, const std::optiona
             file.commit();
         }
     }
-    NestedFacts result;
+    Figures result;
     result["n_tokens"] = n_tokens;
     result["n_bigrams"] = n_bigrams;
     result["count_ns"] = count_ns;
@@ -191,7 +185,7 @@ NestedFacts count_nested_maps(const std::string& tokens_path, const std::optiona
 }
 
 // The builder's counting alone, for the same comparison: nothing is written.
-SortedFacts count_sorted(const std::string& tokens_path, unsigned jobs, std::uint64_t max_tokens) {
+Figures count_sorted(const std::string& tokens_path, unsigned jobs, std::uint64_t max_tokens) {
     CountReport report;
     std::uint64_t count_ns = 0;
     std::uint64_t n_tokens = 0;
@@ -208,7 +202,7 @@ SortedFacts count_sorted(const std::string& tokens_path, unsigned jobs, std::uin
             count_bigrams(std::move(part), tokens_path, options, [](Bigram, std::span<const Successor>) {});
         count_ns = watch.lap();
     }
-    auto result = python_counts<SortedFacts>(report);
+    Figures result = python_counts(report);
     result["n_tokens"] = n_tokens;
     result["count_ns"] = count_ns;
     return result;

@@ -1,4 +1,4 @@
-// What every helper module says to Python: bytes, counts, bad input, and dictionaries whose type has a name.
+// What every helper module says to Python: bytes, figures, and bad input.
 #pragma once
 
 #include <nanobind/nanobind.h>
@@ -12,13 +12,12 @@
 #include "base/check.hpp"
 #include "counting/bigram_counts.hpp"
 
-// A dict that the stubs know as a TypedDict of draft_ladder.base.helpers.
-#define LADDER_FACTS(Name)                                                                        \
-    class Name : public nanobind::dict {                                                          \
-        NB_OBJECT_DEFAULT(Name, nanobind::dict, "draft_ladder.base.helpers." #Name, PyDict_Check) \
-    }
-
 namespace ladder {
+
+// A dict of figures by name: what the stubs call it is the package's word for it.
+class Figures : public nanobind::dict {
+    NB_OBJECT_DEFAULT(Figures, nanobind::dict, "draft_ladder.base.interfaces.Figures", PyDict_Check)
+};
 
 [[nodiscard]] inline std::span<const std::byte> bytes_of(const nanobind::bytes& bytes) {
     return {reinterpret_cast<const std::byte*>(bytes.c_str()), bytes.size()};
@@ -36,9 +35,8 @@ namespace ladder {
     return nanobind::float_(static_cast<double>(part) / static_cast<double>(whole));
 }
 
-template <class Facts>
-[[nodiscard]] Facts python_counts(const CountReport& report) {
-    Facts result;
+[[nodiscard]] inline Figures python_counts(const CountReport& report) {
+    Figures result;
     result["n_bigrams"] = report.n_bigrams;
     result["n_pairs"] = report.n_pairs;
     result["single_share"] = python_share(report.n_single, report.n_bigrams);

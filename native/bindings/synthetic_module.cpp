@@ -29,8 +29,6 @@ namespace {
 
 using namespace ladder;
 
-LADDER_FACTS(PrefixCounts);
-
 // Token files are little-endian and these modules write memory as it is.
 static_assert(std::endian::native == std::endian::little);
 
@@ -92,9 +90,8 @@ private:
 
 using TokenArray = nb::ndarray<const Token, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 
-std::vector<PrefixCounts> count_prefixes(const TokenArray& tokens,
-                                         const std::vector<std::uint64_t>& lengths) {
-    std::vector<PrefixCounts> result;
+std::vector<Figures> count_prefixes(const TokenArray& tokens, const std::vector<std::uint64_t>& lengths) {
+    std::vector<Figures> result;
     for (const std::uint64_t length : lengths) {
         if (length > tokens.size()) {
             throw InputError("prefix of " + std::to_string(length) + " tokens: there are " +
@@ -109,7 +106,7 @@ std::vector<PrefixCounts> count_prefixes(const TokenArray& tokens,
         if (PyErr_CheckSignals() != 0) {
             throw nb::python_error();
         }
-        PrefixCounts counts;
+        Figures counts;
         counts["n_tokens"] = length;
         counts["n_bigrams"] = report.n_bigrams;
         counts["n_pairs"] = report.n_pairs;
