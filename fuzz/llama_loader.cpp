@@ -5,11 +5,10 @@
 
 #include "common.hpp"
 #include "drafting/drafter.hpp"
-#include "variants.inc"
 
-namespace {
+namespace ladder::fuzz {
 
-using namespace ladder;
+using Drafts = std::vector<std::vector<Token>>;
 
 std::vector<Token> draft_after(auto& drafter, Bigram bigram) {
     const std::vector<Token> sequence{bigram.first, bigram.second};
@@ -21,14 +20,14 @@ std::vector<Token> draft_after(auto& drafter, Bigram bigram) {
 
 // Every draft of one variant; nothing if it refused the file.
 template <class D>
-std::optional<std::vector<std::vector<Token>>> drafts(std::span<const std::byte> bytes) {
+std::optional<Drafts> decide(std::span<const std::byte> bytes) {
     D drafter;
     try {
         drafter.load(StaticSource::memory(bytes));
     } catch (const InputError&) {
         return std::nullopt;
     }
-    std::vector<std::vector<Token>> result;
+    Drafts result;
     for (std::size_t at = 0; at + 8 <= bytes.size() && at < 256; at += 4) {
         Bigram bigram{};
         std::memcpy(&bigram, bytes.data() + at, sizeof bigram);
@@ -39,27 +38,30 @@ std::optional<std::vector<std::vector<Token>>> drafts(std::span<const std::byte>
     return result;
 }
 
-}  // namespace
+using Use = std::optional<Drafts> (*)(std::span<const std::byte>);
+
+}  // namespace ladder::fuzz
+
+#define LADDER_HOST "fuzzed_variants.hpp"
+#include "variants.inc"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+    using namespace ladder;
     const std::vector<std::byte> bytes = fuzz::as_bytes({data, size});
     if (detect_static_format(bytes) == StaticFormat::frozen) {
         return 0;  // another target's matter
     }
-    std::map<TieClass, std::vector<std::vector<Token>>> first;
+    std::map<fuzz::Group, fuzz::Drafts> first;
     std::optional<bool> accepted;
-#define LADDER_VARIANT(name, type)                                                   \
-    {                                                                                \
-        const auto got = drafts<type>(bytes);                                        \
-        if (accepted.value_or(got.has_value()) != got.has_value()) {                 \
-            fuzz::finding(#name " and another variant disagree on the file");        \
-        }                                                                            \
-        accepted = got.has_value();                                                  \
-        if (got && first.try_emplace(type::tie_class, *got).first->second != *got) { \
-            fuzz::finding(#name " drafts otherwise than its tie class");             \
-        }                                                                            \
+    for (const fuzz::Variant& variant : fuzz::variants()) {
+        const std::optional<fuzz::Drafts> got = variant.standard.use(bytes);
+        if (accepted.value_or(got.has_value()) != got.has_value()) {
+            fuzz::finding(std::string(variant.name) + " and another variant disagree on the file");
+        }
+        accepted = got.has_value();
+        if (got && first.try_emplace(fuzz::group_of(variant), *got).first->second != *got) {
+            fuzz::finding(std::string(variant.name) + " drafts otherwise than its group");
+        }
     }
-    LADDER_VARIANTS
-#undef LADDER_VARIANT
     return 0;
 }

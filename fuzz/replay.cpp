@@ -1,15 +1,12 @@
-// Replay on arbitrary tokens and an arbitrary sound cache: no variant reads outside, and all of one tie class
+// Replay on arbitrary tokens and an arbitrary sound cache: no variant reads outside, and all of one group
 // draft, count and accept the same.
 #include <algorithm>
 #include <map>
 
 #include "common.hpp"
 #include "drafting/replay.hpp"
-#include "variants.inc"
 
-namespace {
-
-using namespace ladder;
+namespace ladder::fuzz {
 
 struct Case {
     int n_ctx;
@@ -25,7 +22,7 @@ Token token_of(std::uint8_t byte, std::uint8_t vocabulary) {
     return vocabulary >= 128 ? INT32_MAX - token * 13 : token * (vocabulary % 3 == 0 ? 13 : 1);
 }
 
-std::vector<std::byte> cache_from(fuzz::Reader& reader, std::uint8_t vocabulary) {
+std::vector<std::byte> cache_from(Reader& reader, std::uint8_t vocabulary) {
     std::map<Bigram, std::vector<Successor>> cache;
     for (int n = reader.byte() % 32; n > 0 && !reader.empty(); --n) {
         const Bigram bigram{token_of(reader.byte(), vocabulary), token_of(reader.byte(), vocabulary)};
@@ -48,7 +45,7 @@ std::vector<std::byte> cache_from(fuzz::Reader& reader, std::uint8_t vocabulary)
     return sink.take();
 }
 
-Case case_from(fuzz::Reader reader) {
+Case case_from(Reader reader) {
     Case result;
     result.n_ctx = reader.byte() % 63 + 2;
     const std::uint8_t draft = reader.byte();
@@ -64,7 +61,7 @@ Case case_from(fuzz::Reader reader) {
 
 // Everything a variant decides, as numbers.
 template <class D>
-std::vector<std::int64_t> decisions(const Case& given) {
+std::vector<std::int64_t> decide(const Case& given) {
     D drafter;
     drafter.load(StaticSource::memory(given.cache));
     ReplayOptions options;
@@ -75,7 +72,7 @@ std::vector<std::int64_t> decisions(const Case& given) {
         result.push_back(static_cast<std::int64_t>(draft.size()));
         for (const Token token : draft) {
             if (token < 0) {
-                fuzz::finding("a negative token was drafted");
+                finding("a negative token was drafted");
             }
             result.push_back(token);
         }
@@ -88,25 +85,28 @@ std::vector<std::int64_t> decisions(const Case& given) {
     const ReplayResult replayed = replay(drafter, given.tokens, options);
     replayed.log.for_each(note);
     if (replayed.n_accept > replayed.n_drafted || replayed.hit_calls > replayed.log.calls()) {
-        fuzz::finding("more accepted than drafted");
+        finding("more accepted than drafted");
     }
     result.push_back(static_cast<std::int64_t>(replayed.n_accept));
     return result;
 }
 
-}  // namespace
+using Use = std::vector<std::int64_t> (*)(const Case&);
+
+}  // namespace ladder::fuzz
+
+#define LADDER_HOST "fuzzed_variants.hpp"
+#include "variants.inc"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-    const Case given = case_from(fuzz::Reader(data, size));
-    std::map<TieClass, std::vector<std::int64_t>> first;
-#define LADDER_VARIANT(name, type)                                          \
-    {                                                                       \
-        const auto got = decisions<type>(given);                            \
-        if (first.try_emplace(type::tie_class, got).first->second != got) { \
-            fuzz::finding(#name " drafts otherwise than its tie class");    \
-        }                                                                   \
+    using namespace ladder;
+    const fuzz::Case given = fuzz::case_from(fuzz::Reader(data, size));
+    std::map<fuzz::Group, std::vector<std::int64_t>> first;
+    for (const fuzz::Variant& variant : fuzz::variants()) {
+        const auto got = variant.standard.use(given);
+        if (first.try_emplace(fuzz::group_of(variant), got).first->second != got) {
+            fuzz::finding(std::string(variant.name) + " drafts otherwise than its group");
+        }
     }
-    LADDER_VARIANTS
-#undef LADDER_VARIANT
     return 0;
 }

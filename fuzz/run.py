@@ -17,7 +17,6 @@ from seeds import SEEDS, write_seeds, write_summary_files
 
 ROOT = Path(__file__).resolve().parents[1]
 BUILD = ROOT / "build" / "fuzz"
-MODULE = re.compile(r"LADDER_VARIANT_MODULE\(\s*(\w+)\s*,\s*ladder::alternative<(.+?)>\(", re.DOTALL)
 FLAGS = ["-std=c++20", "-g", "-O2", "-fsanitize=fuzzer,address,undefined", "-fno-sanitize-recover=all"]
 # Two sections of a summary file begin at multiples of 4096: a sound one has more than 8 KB.
 MAX_LEN = {"summary_loader": 20_000}
@@ -38,15 +37,15 @@ def find_clang() -> str | None:
 
 
 def write_variants() -> list[str]:
-    """List every variant's header and first alternative in an include file; return their names."""
-    found = [MODULE.search(file.read_text()) for file in sorted((ROOT / "variants").glob("*/*/module.cpp"))]
-    pairs = [(match[1], " ".join(match[2].split())) for match in found if match]
-    includes = "".join(f'#include "{name}/drafter.hpp"\n' for name, _ in pairs)
-    # An alias each: a type with a comma in it cannot be a macro's argument.
-    aliases = "".join(f"using fuzzed_{name} = {type_};\n" for name, type_ in pairs)
-    rows = " ".join(f"LADDER_VARIANT({name}, fuzzed_{name})" for name, _ in pairs)
-    (BUILD / "variants.inc").write_text(f"{includes}{aliases}#define LADDER_VARIANTS {rows}\n")
-    return [name for name, _ in pairs]
+    """Include every variant's module.cpp, whose own line lists its drafters; return the names.
+
+    A folder with a deps.cmake stays out: what it links was not built for the fuzzer.
+    """
+    folders = sorted(file.parent for file in (ROOT / "variants").glob("*/*/module.cpp"))
+    folders = [folder for folder in folders if not (folder / "deps.cmake").exists()]
+    lines = [f'#include "{folder.parent.name}/{folder.name}/module.cpp"\n' for folder in folders]
+    (BUILD / "variants.inc").write_text("".join(lines))
+    return [folder.name for folder in folders]
 
 
 def build(clang: str, target: str) -> Path:

@@ -108,7 +108,7 @@ def check_draft(trial: Trial, where: str, drafter: Any, data: bytes, record: Rec
     """What was loaded is what the file says: the draft after the record's bigram."""
     k = struct.unpack_from("<i", data, record.start + 16)[0]
     bytes_of_record = data[record.start : record.start + 20 + 8 * k]
-    order = ORDERS[trial.variant.tie_class]
+    order = ORDERS[trial.variant.ties]
     specified = Specification(order, read_static(bytes_of_record, order))
     for token in struct.unpack_from("<2i", bytes_of_record):
         drafter.append(token)

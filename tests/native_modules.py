@@ -1,4 +1,4 @@
-"""The native variants that are built, found by looking; and one way to give any of them a static cache."""
+"""The built native variants of llama.cpp's rule, found by looking; one way to give them a static cache."""
 
 from __future__ import annotations
 
@@ -27,8 +27,13 @@ class Variant:
         self.module: Any = native.load_module(path, f"draft_ladder.variants.{name}")
 
     @property
-    def tie_class(self) -> str:
-        return str(self.toml["tie_class"])
+    def ties(self) -> str:
+        return str(self.toml["ties"])
+
+    @property
+    def capabilities(self) -> list[str]:
+        """What its drafter can do beyond the concept `ladder::Drafter`."""
+        return list(self.module.info()["capabilities"])
 
     @property
     def static_format(self) -> str:
@@ -53,5 +58,6 @@ def variants() -> tuple[Variant, ...]:
             for path in sorted(folder.glob(f"variants/*/*/*{suffix}"))
         }
         if found:
-            return tuple(Variant(name, path) for name, path in sorted(found.items()))
+            made = (Variant(name, path) for name, path in sorted(found.items()))
+            return tuple(variant for variant in made if variant.toml["rule"] == "llama")
     return ()

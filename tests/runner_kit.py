@@ -85,9 +85,22 @@ def add_wrapper(root: Path, name: str, base: Variant) -> None:
     )
     (own / f"{name}.py").write_text(code)
     (own / "variant.toml").write_text(
-        f'name = "{name}"\nlabel = "{name}"\nkind = "ablation"\ncolor = "#777777"\nmarker = "x"\n'
-        f'tie_class = "{base.tie_class}"\nstatic_format = "{base.static_format}"\nchanges = "goes wrong"\n'
+        f'name = "{name}"\nlabel = "{name}"\ncolor = "#777777"\nmarker = "x"\n'
+        f'rule = "{base.rule}"\nties = "{base.ties}"\nstatic_format = "{base.static_format}"\n'
+        'changes = "goes wrong"\n'
     )
+
+
+def add_peer(root: Path, name: str, code: str, /, **said: str) -> Path:
+    """A variant in Python: `code` is its drafter.py, `said` what its variant.toml says otherwise."""
+    own = root / "variants" / "peers" / name
+    own.mkdir(parents=True)
+    (own / "drafter.py").write_text(textwrap.dedent(code))
+    style = {"name": name, "label": name, "color": "#777777", "marker": "x", "changes": "another's drafter"}
+    how = {"rule": name, "ties": "token", "engine": "python", "static_format": "llama"}
+    table = {**style, **how, **said}
+    (own / "variant.toml").write_text("".join(f"{key} = {value!r}\n" for key, value in table.items()))
+    return own
 
 
 def write_tokens(path: Path, count: int, seed: int = 1, vocabulary: int = 50) -> Path:

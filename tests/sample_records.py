@@ -17,12 +17,12 @@ from draft_ladder.bench.records import (
 )
 
 STYLE = {
-    "copying_map": ("copying map", 1, "rung", "#000000", "o", "iteration"),
-    "reference_access": ("reference access", 2, "rung", "#E69F00", "s", "iteration"),
-    "segmented_map": ("segmented map", 3, "rung", "#56B4E9", "^", "iteration"),
-    "sorted_vectors": ("sorted vectors", 4, "rung", "#009E73", "D", "token"),
-    "frozen": ("frozen", None, "ablation", "#CC79A7", "v", "token"),
-    "frozen_precheck": ("frozen + precheck", 5, "rung", "#D55E00", "P", "token"),
+    "copying_map": ("copying map", 1, "ladder", "#000000", "o", "iteration"),
+    "reference_access": ("reference access", 2, "ladder", "#E69F00", "s", "iteration"),
+    "segmented_map": ("segmented map", 3, "ladder", "#56B4E9", "^", "iteration"),
+    "sorted_vectors": ("sorted vectors", 4, "ladder", "#009E73", "D", "token"),
+    "frozen": ("frozen", None, "ablations", "#CC79A7", "v", "token"),
+    "frozen_precheck": ("frozen + precheck", 5, "ladder", "#D55E00", "P", "token"),
 }
 
 
@@ -35,10 +35,12 @@ def make_spec(variant: str = "copying_map", size_mb: float = 25, repeat: int = 0
     fields: dict[str, Any] = {
         "experiment": "sample",
         "variant": variant,
-        "tie_class": STYLE[variant][5] if variant in STYLE else "token",
+        "rule": "llama",
+        "engine": "native",
+        "ties": STYLE[variant][5] if variant in STYLE else "token",
         "size_mb": size_mb,
         "repeat": repeat,
-        "timing": "section",
+        "timing": "call",
         "n_ctx": 4096,
         "n_draft": 3,
         "axes": {},
@@ -111,12 +113,12 @@ def write_results(folder: Path, records: list[RunRecord], planned: list[str] | N
     (folder / "runs").mkdir(parents=True)
     for record in records:
         write_record(folder / "runs", record)
-    names = ("label", "rung", "kind", "color", "marker", "tie_class")
+    names = ("label", "rung", "group", "color", "marker", "ties")
     used = [name for name in STYLE if any(record.spec.variant == name for record in records)]
     (folder / "experiment.json").write_text(
         json.dumps(
             {
-                "schema": 1,
+                "schema": 2,
                 "experiment": {"name": "sample"},
                 "overrides": {},
                 "variants": {name: dict(zip(names, STYLE[name], strict=True)) for name in used},

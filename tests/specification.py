@@ -1,10 +1,10 @@
 """The drafting rule in plain Python: slow, short, and meant to be checked by eye against drafting.md.
 
 A tie goes to the first maximum met, so the *order* in which a successor map is iterated is the whole
-difference between the two tie classes, and it is an input: `Specification(order)` takes a class of maps.
+difference between the two groupes, and it is an input: `Specification(order)` takes a class of maps.
 
-* `TokenOrderMap`: smallest token first (tie class `token`);
-* `LibstdcxxMap`: as libstdc++'s `std::unordered_map` iterates (tie class `iteration`).
+* `TokenOrderMap`: smallest token first (ties `token`);
+* `LibstdcxxMap`: as libstdc++'s `std::unordered_map` iterates (ties `iteration`).
 """
 
 from __future__ import annotations

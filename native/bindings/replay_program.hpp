@@ -1,5 +1,5 @@
 // A variant as a plain program: the same line that makes a folder a module makes it `replay_<variant>` where
-// LADDER_REPLAY_PROGRAM is defined. For tools that must see one process without an interpreter (callgrind).
+// LADDER_HOST names this file. For tools that must see one process without an interpreter (callgrind).
 //   convert SOURCE TARGET                        llama.cpp's static file -> the variant's own
 //   replay TOKENS STATIC|- N_CTX N_DRAFT [AXIS=VALUE ...]
 // Answers one line of JSON; a bad input is one line on stderr and exit code 2.
@@ -8,25 +8,24 @@
 #include <cstdio>
 #include <cstring>
 #include <ctime>
-#include <map>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "base/tokens.hpp"
 #include "containers/dense_segmented_map.hpp"
+#include "drafting/alternatives.hpp"
 #include "drafting/replay.hpp"
 #include "formats/file_io.hpp"
 
 namespace ladder {
 
-using Options = std::map<std::string, std::string>;
-
 // Draft and update as functions that stay functions, so that a profiler can tell what belongs to which.
 template <Drafter D>
 class Counted {
 public:
-    static constexpr TieClass tie_class = D::tie_class;
+    static constexpr std::string_view rule = D::rule;
+    static constexpr Ties ties = D::ties;
     static constexpr StaticFormat static_format = D::static_format;
 
     [[gnu::noinline]] void load(const StaticSource& source) { drafter_.load(source); }
@@ -48,11 +47,7 @@ struct ProgramRequest {
     ReplayOptions options;
 };
 
-struct Alternative {
-    Options options;
-    void (*replay)(const ProgramRequest& request);
-    void (*convert)(const std::string& source, const std::string& target);
-};
+using RunProgram = void (*)(const ProgramRequest& request);
 
 // Processor time so far: unlike the clock on the wall it does not count what else the machine does.
 inline double processor_ns() {
@@ -81,30 +76,8 @@ void replay_and_print(const ProgramRequest& request) {
 }
 
 template <Drafter D>
-Alternative alternative(Options options = {}) {
-    Alternative made{std::move(options), replay_and_print<D>, nullptr};
-    if constexpr (requires(const std::string& path) { D::convert(path, path); }) {
-        made.convert = [](const std::string& source, const std::string& target) {
-            D::convert(source, target);
-        };
-    }
-    return made;
-}
-
-inline const Alternative& choose(const std::vector<Alternative>& all, const Options& wanted) {
-    Options full = all.front().options;
-    for (const auto& [axis, value] : wanted) {
-        if (!full.contains(axis)) {
-            throw InputError("axis '" + axis + "': this variant has no such axis; leave it out");
-        }
-        full[axis] = value;
-    }
-    for (const Alternative& one : all) {
-        if (one.options == full) {
-            return one;
-        }
-    }
-    throw InputError("axes: the variant is not built for these values; use those of its variant.toml");
+Alternative<RunProgram> alternative(Options options = {}) {
+    return alternative_of<D, RunProgram>(std::move(options), replay_and_print<D>);
 }
 
 inline int number_from(const char* text, const char* name) {
@@ -116,13 +89,13 @@ inline int number_from(const char* text, const char* name) {
     return number;
 }
 
-inline void run_program(const std::vector<Alternative>& all, int argc, char** argv) {
+inline void run_program(const Alternatives<RunProgram>& all, int argc, char** argv) {
     const std::string_view verb = argc > 1 ? argv[1] : "";
     if (verb == "convert" && argc == 4) {
-        if (all.front().convert == nullptr) {
+        if (all.standard().convert == nullptr) {
             throw InputError("convert: llama.cpp's format is the variant's own; use that file");
         }
-        all.front().convert(argv[2], argv[3]);
+        all.standard().convert(argv[2], argv[3]);
         return;
     }
     if (verb != "replay" || argc < 6) {
@@ -142,12 +115,12 @@ inline void run_program(const std::vector<Alternative>& all, int argc, char** ar
     ProgramRequest request{argv[2], std::strcmp(argv[3], "-") == 0 ? "" : argv[3], {}};
     request.options.n_ctx = number_from(argv[4], "N_CTX");
     request.options.n_draft = number_from(argv[5], "N_DRAFT");
-    choose(all, wanted).replay(request);
+    all.choose(wanted).use(request);
 }
 
-inline int program_main(const std::vector<Alternative>& all, int argc, char** argv) {
+inline int program_main(std::vector<Alternative<RunProgram>> all, int argc, char** argv) {
     try {
-        run_program(all, argc, argv);
+        run_program(Alternatives<RunProgram>(std::move(all)), argc, argv);
     } catch (const std::exception& error) {
         std::fprintf(stderr, "%s\n", error.what());
         return 2;
@@ -157,7 +130,7 @@ inline int program_main(const std::vector<Alternative>& all, int argc, char** ar
 
 }  // namespace ladder
 
-#define LADDER_VARIANT_MODULE(variant, ...)                                                     \
-    int main(int argc, char** argv) {                                                           \
-        return ladder::program_main(std::vector<ladder::Alternative>{__VA_ARGS__}, argc, argv); \
+#define LADDER_VARIANT_MODULE(variant, ...)                     \
+    int main(int argc, char** argv) {                           \
+        return ladder::program_main({__VA_ARGS__}, argc, argv); \
     }

@@ -2,7 +2,7 @@
 #include <array>
 #include <string>
 
-#include "bindings/module.hpp"
+#include "bindings/session.hpp"
 #include "containers/sorted_ngram_map.hpp"
 #include "drafting/lookup_drafter.hpp"
 #include "formats/frozen_static_cache.hpp"
@@ -13,6 +13,8 @@ namespace {
 
 class TunableRule {
 public:
+    static constexpr std::string_view name = "tunable";
+
     const Thresholds& context() const { return context_; }
     const Thresholds& dynamic() const { return dynamic_; }
     const Threshold& static_only() const { return static_; }
@@ -34,7 +36,7 @@ private:
     Threshold static_ = static_threshold;
 };
 
-using TunableDrafter = LookupDrafter<SortedNgramMap<>, FrozenStaticCache<MapLayout::split>, TieClass::token,
+using TunableDrafter = LookupDrafter<SortedNgramMap<>, FrozenStaticCache<MapLayout::split>, Ties::token,
                                      Precheck::on, TunableRule>;
 
 void set_threshold(Session<TunableDrafter>& session, const std::string& source, int n, std::int64_t min_total,
@@ -43,7 +45,7 @@ void set_threshold(Session<TunableDrafter>& session, const std::string& source, 
         throw InputError("threshold: at least 1 and 0 to 100 % are needed, not " + std::to_string(min_total) +
                          " and " + std::to_string(min_percent) + " %; correct the threshold");
     }
-    session.drafter().rule().at(source, n) = {min_total, min_percent};
+    session.drafter().thresholds().at(source, n) = {min_total, min_percent};
 }
 
 }  // namespace

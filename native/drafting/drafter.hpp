@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <string_view>
 
 #include "base/types.hpp"
 #include "formats/static_source.hpp"
@@ -18,11 +19,15 @@ struct StaticFigures {
     std::uint64_t n_successors;
 };
 
-// How equal scores are decided; variants of one class must draft identically.
-enum class TieClass : std::uint8_t {
+// How equal scores are decided.
+enum class Ties : std::uint8_t {
     iteration,  // first maximum in iteration order of a std::unordered_map
     token,      // smallest token id
 };
+
+constexpr const char* name_of(Ties ties) {
+    return ties == Ties::iteration ? "iteration" : "token";
+}
 
 // The tokens of one draft, written straight into memory that its owner reserved.
 class DraftBuffer {
@@ -76,7 +81,8 @@ private:
     int length_;
 };
 
-// A drafter holds the three caches and applies the drafting rule to them.
+// A drafter chooses drafts by a rule; those of one rule and one way with ties must draft identically.
+//   rule, ties which group it belongs to: a name such as "llama", and how it decides between equals
 //   load       reads the static cache, once, before anything else
 //   draft      appends 0..n_draft tokens to `out`; counts nothing
 //   update     counts the last token of `sequence`, which was just appended, in the context cache
@@ -87,7 +93,8 @@ template <class D>
 concept Drafter = std::default_initializable<D> &&
                   requires(D drafter, const D& read_only, const StaticSource& source,
                            std::span<const Token> sequence, int n_draft, DraftBuffer& out) {
-                      { D::tie_class } -> std::convertible_to<TieClass>;
+                      { D::rule } -> std::convertible_to<std::string_view>;
+                      { D::ties } -> std::convertible_to<Ties>;
                       { D::static_format } -> std::convertible_to<StaticFormat>;
                       drafter.load(source);
                       drafter.draft(sequence, n_draft, out);

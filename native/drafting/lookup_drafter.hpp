@@ -7,7 +7,7 @@
 
 #include "containers/successors.hpp"
 #include "drafting/drafter.hpp"
-#include "drafting/rule.hpp"
+#include "drafting/llama_rule.hpp"
 
 namespace ladder {
 
@@ -68,12 +68,13 @@ enum class Precheck : bool { off, on };
 
 // `NgramMap`: n-gram -> successors, for the context and the dynamic cache.
 // `StaticCache`: load(source), find(Bigram) -> pointer or pointer-like to successors (null if absent),
-// bytes(). `Rule`: context(), dynamic(), static_only() -> the thresholds; FixedRule everywhere a variant is
-// measured.
-template <class NgramMap, class StaticCache, TieClass tie, Precheck precheck, class Rule = FixedRule>
+// bytes(). `Rule`: name, and context(), dynamic(), static_only() -> the thresholds; LlamaRule everywhere a
+// variant is measured.
+template <class NgramMap, class StaticCache, Ties tie, Precheck precheck, class Rule = LlamaRule>
 class LookupDrafter {
 public:
-    static constexpr TieClass tie_class = tie;
+    static constexpr std::string_view rule = Rule::name;
+    static constexpr Ties ties = tie;
     static constexpr StaticFormat static_format = StaticCache::format;
 
     void load(const StaticSource& source) { static_.load(source); }
@@ -110,7 +111,7 @@ public:
 
     void discard_context() { context_.clear(); }
     void discard_dynamic() { dynamic_.clear(); }
-    Rule& rule() { return rule_; }
+    Rule& thresholds() { return rule_; }
 
     std::size_t static_bytes() const { return static_.bytes(); }
     std::size_t memory_bytes() const { return static_bytes() + bytes_of(context_) + bytes_of(dynamic_); }

@@ -17,15 +17,15 @@
 namespace ladder {
 
 enum class Timing : std::uint8_t {
-    section,    // draft and update apart; consecutive phases share a reading
+    call,       // draft and update apart, call by call; consecutive phases share a reading
     chunk,      // one pair of readings around each chunk's drafts and updates
-    histogram,  // as section, and every draft call's time goes into a histogram
+    histogram,  // as call, and every draft call's time goes into a histogram
 };
 
 struct ReplayOptions {
     int n_ctx = 4096;
     int n_draft = 3;
-    Timing timing = Timing::section;
+    Timing timing = Timing::call;
     std::function<void()> check_interrupt = [] {
     };  // throws to stop the replay; called outside the timed sections
 };
@@ -62,7 +62,7 @@ private:
     std::uint64_t calls_ = 0;
 };
 
-// Times in buckets of eight to an octave: 9 % wide, whatever the magnitude.
+// Times in eight buckets to an octave: each is 1/8 (12.5 %) to 1/15 (6.7 %) as wide as its lower bound.
 class LatencyHistogram {
 public:
     void add(Clock::Ticks ticks) { ++counts_[index_of(ticks)]; }
@@ -121,7 +121,7 @@ struct ReplayResult {
     DraftLog log;
 };
 
-// Where the replay's time goes. `Sections` says whether draft and update are told apart.
+// Where the replay's time goes; `mode` says whether draft and update are told apart.
 template <Timing mode>
 class Stopwatch {
 public:
@@ -308,10 +308,10 @@ ReplayResult replay(D& drafter, std::span<const Token> tokens, const ReplayOptio
             return replay_timed<Timing::chunk>(drafter, tokens, options);
         case Timing::histogram:
             return replay_timed<Timing::histogram>(drafter, tokens, options);
-        case Timing::section:
+        case Timing::call:
             break;
     }
-    return replay_timed<Timing::section>(drafter, tokens, options);
+    return replay_timed<Timing::call>(drafter, tokens, options);
 }
 
 // Drafts at every position from the true history: what the auditor compares.

@@ -170,7 +170,7 @@ def test_every_alternative_drafts_as_llama_cpp(
 ) -> None:
     import hashlib
 
-    if variant.tie_class == "iteration" and variant.module.info()["standard_library"] != "libstdc++":
+    if variant.ties == "iteration" and variant.module.info()["standard_library"] != "libstdc++":
         pytest.skip("the iteration class is defined for libstdc++")
     drafter = variant.drafter(None, options)
     if case["static"]:
@@ -180,7 +180,7 @@ def test_every_alternative_drafts_as_llama_cpp(
             source = tmp_path / "own"
         drafter.load(str(source))
     drafter.replay((golden / f"{case['case']}.test.tok").read_bytes(), case["n_ctx"], case["n_draft"])
-    assert hashlib.sha256(drafter.replay_dump()).hexdigest() == case[variant.tie_class]["drafts_sha256"]
+    assert hashlib.sha256(drafter.replay_dump()).hexdigest() == case[variant.ties]["drafts_sha256"]
 
 
 @pytest.mark.parametrize("variant", variants(), ids=str)

@@ -1,4 +1,4 @@
-"""Run records: whole, strict, versioned, and their drafts compared inside each tie class."""
+"""Run records: whole, strict, versioned, and their drafts compared inside each group."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def test_a_record_comes_back_as_it_was(tmp_path: Path) -> None:
     path = write_record(tmp_path, record)
     assert path.name == f"{record.key}.json"
     assert load_record(path) == record
-    assert json.loads(path.read_text())["schema"] == 1
+    assert json.loads(path.read_text())["schema"] == 2
     assert load_records(tmp_path) == [record]
 
 
@@ -40,7 +40,7 @@ def test_no_nan_reaches_a_file(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"schema": 2}, "schema: schema 2 is newer .*; update Draft Ladder"),
+        ({"schema": 3}, "schema: schema 3 is newer .*; update Draft Ladder"),
         ({"schema": 0}, "schema: schema 0 is not .*; remove it and run again"),
         ({"extra": 1}, "extra: "),
         ({"status": "fine"}, "status: "),
@@ -89,6 +89,9 @@ def test_a_status_needs_its_part() -> None:
     [
         ("/home/me/data/x.bin: byte 3: bad; fix", "x.bin: byte 3: bad; fix"),
         ("cannot open '/a/b/c d.txt'", "cannot open 'c d.txt'"),
+        ("/home/me/My secret plan/x.bin: bad", "x.bin: bad"),
+        ("'/a b/c d/e f.txt' is '/c/d'", "'e f.txt' is 'd'"),
+        ("neither /a/b or /c/d e/f", "neither b or f"),
         ("3/4 of results/x/y.json", "3/4 of results/x/y.json"),
         ("${LADDER_TEXT}/train-*.zst", "${LADDER_TEXT}/train-*.zst"),
         ("no path", "no path"),

@@ -60,7 +60,7 @@ def request(inputs: Inputs, **changes: Any) -> dict[str, Any]:
         "static": None,
         "n_ctx": 64,
         "n_draft": 3,
-        "timing": "section",
+        "timing": "call",
         "options": {},
     }
     return {**fields, **changes}
@@ -95,9 +95,9 @@ def test_further_passes_and_warm_ups_are_runs_of_their_own(inputs: Inputs) -> No
         ("histogram", False, 0),
         ("histogram", False, 1),
         ("histogram", False, 2),
-        ("section", False, 0),
-        ("section", False, 1),
-        ("section", True, 0),
+        ("call", False, 0),
+        ("call", False, 1),
+        ("call", True, 0),
     ]
 
 
@@ -127,7 +127,7 @@ def test_every_key_of_the_spec_but_labels_and_order_changes_the_key(inputs: Inpu
 
 
 def test_a_worker_imports_the_standard_library_and_its_module_only() -> None:
-    for variant in discover():
+    for variant in real_variants():
         answer = run_worker(variant, "info", {}).answer
         assert answer is not None
         assert variant.name in answer["modules"]
@@ -314,8 +314,8 @@ def test_a_full_disk_is_one_line_and_keeps_what_is_there(
 def test_a_record_of_a_newer_version_is_refused(tmp_path: Path, inputs: Inputs) -> None:
     run(tmp_path, inputs, repeats=1)
     path = next((tmp_path / "runs").iterdir())
-    path.write_text(json.dumps({**json.loads(path.read_text()), "schema": 2}))
-    with pytest.raises(InputError, match="schema: schema 2 is newer than the one this version reads"):
+    path.write_text(json.dumps({**json.loads(path.read_text()), "schema": 3}))
+    with pytest.raises(InputError, match="schema: schema 3 is newer than the one this version reads"):
         run(tmp_path, inputs, repeats=1)
 
 
@@ -494,5 +494,5 @@ def test_an_experiment_of_a_newer_version_is_not_replaced(tmp_path: Path) -> Non
     path.write_text('{"schema": 1}')
     runner._refuse_newer(path)
     path.write_text('{"schema": 9}')
-    with pytest.raises(InputError, match=r"experiment\.json: schema: 9 is newer than 1; update Draft Ladder"):
+    with pytest.raises(InputError, match=r"experiment\.json: schema: 9 is newer than 2; update Draft Ladder"):
         runner._refuse_newer(path)

@@ -16,7 +16,7 @@ from draft_ladder.cli.display import run_line
 from sample_records import make_measured, make_record, make_spec, write_results
 
 
-def values(timing: str = "section", **changes: object) -> dict[str, float | int | None]:
+def values(timing: str = "call", **changes: object) -> dict[str, float | int | None]:
     measured = make_measured(**changes)  # type: ignore[arg-type]
     return {metric.name: value for metric, value in metric_values(measured, timing)}
 

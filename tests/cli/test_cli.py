@@ -295,13 +295,13 @@ def test_doctor_reports(tmp_path: Path) -> None:
 @pytest.mark.parametrize("variant", ["copying_map", "frozen_precheck"])
 def test_replay_of_the_golden_case_is_llama_cpps(tmp_path: Path, golden: Path, variant: str) -> None:
     cases = json.loads((golden / "cases.json").read_text())
-    tie_class = "iteration" if variant == "copying_map" else "token"
+    ties = "iteration" if variant == "copying_map" else "token"
     for case in cases:
         if (case["case"], case["n_ctx"], case["n_draft"]) != ("s", 4096, 3):
             continue
         static = ["--static", golden / "s.bin"] if case["static"] else []
         done = ladder("replay", variant, "--tokens", golden / "s.test.tok", *static, "--json", cwd=tmp_path)
-        measured, expected = strict(done.stdout), case[tie_class]
+        measured, expected = strict(done.stdout), case[ties]
         assert measured["draft_digest"] == expected["drafts_sha256"]
         for name in ("n_drafted", "n_accept", "draft_calls"):
             assert measured[name] == expected[name]

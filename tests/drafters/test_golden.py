@@ -17,7 +17,7 @@ by_variant = pytest.mark.parametrize("variant", variants(), ids=str)
 
 def skip_unless_libstdcxx(variant: Variant) -> None:
     library = variant.module.info()["standard_library"]
-    if variant.tie_class == "iteration" and library != "libstdc++":
+    if variant.ties == "iteration" and library != "libstdc++":
         pytest.skip(f"the iteration class is defined for libstdc++; this module was built with {library}")
 
 
@@ -39,7 +39,7 @@ def test_drafts_of_real_text(variant: Variant, golden: Path, case: dict[str, Any
     tokens = (golden / f"{case['case']}.test.tok").read_bytes()
     drafter = loaded(variant, golden, case, tmp_path)
     got = drafter.replay(tokens, case["n_ctx"], case["n_draft"])
-    want = case[variant.tie_class]
+    want = case[variant.ties]
     assert {name: got[name] for name in ("n_drafted", "n_accept", "draft_calls")} == {
         name: want[name] for name in ("n_drafted", "n_accept", "draft_calls")
     }
@@ -51,13 +51,13 @@ def test_every_line(variant: Variant, golden: Path, tmp_path: Path) -> None:
     skip_unless_libstdcxx(variant)
     drafter = loaded(variant, golden, {"case": "s", "static": True}, tmp_path)
     drafter.replay((golden / "s.test.tok").read_bytes(), 4096, 3)
-    assert drafter.replay_dump().decode() == (golden / f"s.{variant.tie_class}.n3.txt").read_text()
+    assert drafter.replay_dump().decode() == (golden / f"s.{variant.ties}.n3.txt").read_text()
 
 
-def one_of(tie_class: str) -> Variant:
-    found = next((variant for variant in variants() if variant.tie_class == tie_class), None)
+def one_of(ties: str) -> Variant:
+    found = next((variant for variant in variants() if variant.ties == ties), None)
     if found is None:
-        pytest.skip(f"no variant of tie class {tie_class} is built")
+        pytest.skip(f"no variant with ties {ties} is built")
     return found
 
 

@@ -23,9 +23,7 @@ HANG_S = 3600  # waiting for nothing; a busy hang ends after 20 s of processor t
 def loaders() -> list[object]:
     """Each variant with each format it takes; one a format gets the whole damage, the others a fiftieth."""
     result, whole = [], {}
-    for variant in sorted(
-        variants(), key=lambda v: v.tie_class, reverse=True
-    ):  # those of `token` load fastest
+    for variant in sorted(variants(), key=lambda v: v.ties, reverse=True):  # those of `token` load fastest
         whole.setdefault(variant.static_format, variant)
     for variant in variants():
         # Rungs that freeze what they are given parse llama.cpp's file, too.

@@ -84,19 +84,17 @@ def test_order_is_that_of_the_real_container(real_orders: Path) -> None:
         assert list(model.items()) == list(zip(flat[::2], flat[1::2], strict=True))
 
 
-def run_case(golden: Path, case: dict[str, Any], tie_class: str) -> Replay:
-    order = ORDERS[tie_class]
+def run_case(golden: Path, case: dict[str, Any], ties: str) -> Replay:
+    order = ORDERS[ties]
     static = read_static((golden / f"{case['case']}.bin").read_bytes(), order) if case["static"] else None
     tokens = read_tokens(golden / f"{case['case']}.test.tok")
     return replay(Specification(order, static), tokens, case["n_ctx"], case["n_draft"])
 
 
-@pytest.mark.parametrize("tie_class", ["iteration", "token"])
+@pytest.mark.parametrize("ties", ["iteration", "token"])
 @pytest.mark.parametrize("case", golden_cases())
-def test_specification_drafts_what_llama_cpp_drafts(
-    golden: Path, case: dict[str, Any], tie_class: str
-) -> None:
-    expected, got = case[tie_class], run_case(golden, case, tie_class)
+def test_specification_drafts_what_llama_cpp_drafts(golden: Path, case: dict[str, Any], ties: str) -> None:
+    expected, got = case[ties], run_case(golden, case, ties)
     steps = [step for _, draft in got.drafts for step in draft]
     assert (got.n_drafted, got.n_accept) == (expected["n_drafted"], expected["n_accept"])
     assert len(got.drafts) == expected["draft_calls"]
@@ -107,10 +105,10 @@ def test_specification_drafts_what_llama_cpp_drafts(
     assert hashlib.sha256(got.text().encode()).hexdigest() == expected["drafts_sha256"]
 
 
-@pytest.mark.parametrize("tie_class", ["iteration", "token"])
-def test_every_line_of_the_golden_dump(golden: Path, tie_class: str) -> None:
+@pytest.mark.parametrize("ties", ["iteration", "token"])
+def test_every_line_of_the_golden_dump(golden: Path, ties: str) -> None:
     case = {"case": "s", "static": True, "n_ctx": 4096, "n_draft": 3}
-    assert run_case(golden, case, tie_class).text() == (golden / f"s.{tie_class}.n3.txt").read_text()
+    assert run_case(golden, case, ties).text() == (golden / f"s.{ties}.n3.txt").read_text()
 
 
 def test_static_counting_is_the_file_llama_cpp_wrote(golden: Path) -> None:
@@ -119,19 +117,19 @@ def test_static_counting_is_the_file_llama_cpp_wrote(golden: Path) -> None:
     assert counts == {ngram: dict(successors.items()) for ngram, successors in cache.items()}
 
 
-@pytest.mark.parametrize("tie_class", ["iteration", "token"])
-def test_hand_counted(tie_class: str) -> None:
+@pytest.mark.parametrize("ties", ["iteration", "token"])
+def test_hand_counted(ties: str) -> None:
     # Position 4 follows 1 2 3 1: the unigram 1 was followed by 2 once, and needs a total of 2.
     # Position 5: the bigram (1 2) was followed by 3 once, and needs 2.
     # Position 6: once is enough for the trigram (1 2 3) -> 1, and the draft goes on round the circle.
-    got = replay(Specification(ORDERS[tie_class]), [1, 2, 3, 1, 2, 3, 1, 2, 3, 4], 9, 2)
+    got = replay(Specification(ORDERS[ties]), [1, 2, 3, 1, 2, 3, 1, 2, 3, 4], 9, 2)
     assert got.text() == "1:\n2:\n3:\n4:\n5:\n6: 1 2\n"
     assert (got.n_chunks, got.n_drafted, got.n_accept) == (1, 2, 2)
 
 
-@pytest.mark.parametrize("tie_class", ["iteration", "token"])
-def test_score_beyond_32_bits(tie_class: str) -> None:
-    order = ORDERS[tie_class]
+@pytest.mark.parametrize("ties", ["iteration", "token"])
+def test_score_beyond_32_bits(ties: str) -> None:
+    order = ORDERS[ties]
     drafter = Specification(order, read_static(write_static({(1, 2): {10: 30_000, 12: 60_000}}), order))
     for _ in range(10):
         drafter.append(1), drafter.append(2)

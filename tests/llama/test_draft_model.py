@@ -23,7 +23,8 @@ VOCABULARY = 50
 
 def built_variants() -> list[str]:
     try:
-        return [variant.name for variant in discover()]
+        native_ones = [variant for variant in discover() if variant.engine == "native"]
+        return [one.name for one in native_ones if "forget" in one.load().info()["capabilities"]]
     except InputError:
         return []
 

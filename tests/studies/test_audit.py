@@ -26,12 +26,12 @@ Break = Callable[[Specification, list[Step], int], list[Step]]
 class Module:
     """The specification with the face of a native module, and with a fault if one is given."""
 
-    def __init__(self, tie_class: str, fault: Break | None = None) -> None:
-        self.tie_class = tie_class
+    def __init__(self, ties: str, fault: Break | None = None) -> None:
+        self.ties = ties
         self.fault = fault
 
     def info(self) -> dict[str, str]:
-        return {"name": f"specified_{self.tie_class}", "tie_class": self.tie_class, "static_format": "llama"}
+        return {"name": f"specified_{self.ties}", "ties": self.ties, "static_format": "llama"}
 
     def Drafter(self) -> ModuleDrafter:  # noqa: N802 (the native modules' name)
         return ModuleDrafter(self)
@@ -43,7 +43,7 @@ class ModuleDrafter:
         self.static: Any = None
 
     def load(self, path: str) -> None:
-        self.static = read_static(Path(path).read_bytes(), ORDERS[self.module.tie_class])
+        self.static = read_static(Path(path).read_bytes(), ORDERS[self.module.ties])
 
     def draft_everywhere(self, tokens: bytes, n_ctx: int, n_draft: int) -> list[tuple[int, list[int]]]:
         fault = self.module.fault
@@ -53,7 +53,7 @@ class ModuleDrafter:
                 steps = super().draft(n_draft)
                 return fault(self, steps, n_draft) if fault else steps
 
-        drafter = Faulty(ORDERS[self.module.tie_class], self.static)
+        drafter = Faulty(ORDERS[self.module.ties], self.static)
         everywhere = draft_everywhere(drafter, struct.unpack(f"<{len(tokens) // 4}i", tokens), n_ctx, n_draft)
         return [(position, [step.token for step in draft]) for position, draft in everywhere]
 
@@ -159,10 +159,10 @@ def test_difference_inside_one_class_is_wrong(files: Files) -> None:
 @pytest.mark.skipif(not variants(), reason="no native variants to compare")
 def test_native_variants(files: Files) -> None:
     for variant in variants():
-        for tie_class in ("token", "iteration"):
-            report = audit(variant.module, Module(tie_class), files.tokens, files.static, 64, 5)
+        for ties in ("token", "iteration"):
+            report = audit(variant.module, Module(ties), files.tokens, files.static, 64, 5)
             assert report.wrong == 0, report.samples["wrong"]
-            assert (report.tie > 0) == (tie_class != variant.tie_class)
+            assert (report.tie > 0) == (ties != variant.ties)
 
 
 def test_command(files: Files, monkeypatch: pytest.MonkeyPatch) -> None:

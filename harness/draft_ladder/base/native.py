@@ -1,7 +1,4 @@
-"""Finds and imports the compiled extension modules: the variants and the builder.
-
-Standard library only: a measured worker imports this.
-"""
+"""Finds and imports the compiled extension modules: the variants and the helpers."""
 
 from __future__ import annotations
 
@@ -11,9 +8,16 @@ import os
 import sys
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import cast
 
 from draft_ladder.base.errors import InputError
+from draft_ladder.base.interfaces import (
+    BuilderModule,
+    CachesModule,
+    SyntheticModule,
+    TunableModule,
+    VariantModule,
+)
 
 REBUILD = (
     "install the project again (pip install .), or point LADDER_NATIVE at the folder of the built modules"
@@ -65,21 +69,40 @@ def load_module(path: Path, name: str) -> ModuleType:
     return module
 
 
-def builder() -> Any:
-    """The module `_builder`: builds, freezes and describes static caches."""
-    return load_module(find_module(native_root(), "_builder"), "draft_ladder._builder")
+def builder() -> BuilderModule:
+    """The module `_builder`."""
+    return cast(BuilderModule, _helper("_builder"))
 
 
-def synthetic() -> Any:
-    """The module `_synthetic`: makes synthetic token streams, counts token streams."""
-    return load_module(find_module(native_root(), "_synthetic"), "draft_ladder._synthetic")
+def caches() -> CachesModule:
+    """The module `_caches`."""
+    return cast(CachesModule, _helper("_caches"))
 
 
-def variant(name: str) -> Any:
-    """The module of variant `name`, in this process (what is measured runs in a process of its own)."""
+def synthetic() -> SyntheticModule:
+    """The module `_synthetic`."""
+    return cast(SyntheticModule, _helper("_synthetic"))
+
+
+def tunable() -> TunableModule:
+    """The module `_tunable`: a drafter for users, whose thresholds are set at run time."""
+    return cast(TunableModule, _helper("_tunable"))
+
+
+def _helper(name: str) -> ModuleType:
+    return load_module(find_module(native_root(), name), f"draft_ladder.{name}")
+
+
+def load_variant(path: Path, name: str) -> VariantModule:
+    """A variant's module, in this process (what is measured runs in a process of its own)."""
+    return cast(VariantModule, load_module(path, f"draft_ladder.variants.{name}"))
+
+
+def variant(name: str) -> VariantModule:
+    """The module of a built variant, by its name alone."""
     folders = sorted((native_root() / "variants").glob(f"*/{name}"))
     folder = folders[0] if folders else native_root() / "variants"
-    return load_module(find_module(folder, name), f"draft_ladder.variants.{name}")
+    return load_variant(find_module(folder, name), name)
 
 
 def input_error(error: ValueError) -> InputError:

@@ -18,7 +18,8 @@ from draft_ladder.base.variants import Variant
 from draft_ladder.bench import environment
 from draft_ladder.bench.records import Failure, redact_paths
 
-WORKER = Path(__file__).with_name("worker.py")
+# A native drafter's process knows no site-packages; a Python engine needs them.
+WORKERS = {"native": ["-I", "-S", "worker.py"], "python": ["-I", "python_worker.py"]}
 
 
 @dataclass(frozen=True)
@@ -52,10 +53,11 @@ def run_worker(
             "parent_pid": os.getpid(),
         }
     )
+    *flags, script = WORKERS[variant.engine]
     kills_before = environment.oom_kills_total()
     begin = time.monotonic()
     process = subprocess.Popen(
-        [sys.executable, "-I", "-S", str(WORKER)],
+        [sys.executable, *flags, str(Path(__file__).with_name(script))],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,

@@ -14,16 +14,20 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 from draft_ladder.base.errors import DraftsDifferError, InputError
 from draft_ladder.base.manifests import canonical_json, write_atomic
 from draft_ladder.base.validation import first_problem
+from draft_ladder.bench.schema_1 import spec_of_schema_1, upgraded_plan, upgraded_record
 
-SCHEMA = 1
-# Settings that one experiment may measure at several values, besides the variants' own axes.
-SETTINGS = ("n_ctx", "n_draft", "page_cache")
-# An absolute path's folders: a slash that no word, dot or slash precedes, and all up to the last slash.
-_FOLDERS = re.compile(r"(?<![\w./])/(?:[^\s/:;,'\"]+/)+")
-
-EXPERIMENT_SCHEMA = 1  # of experiment.json
+SCHEMA = 2  # of a record, and of experiment.json; schema 1 is read as 2
+# Settings whose values are series of their own, besides the variants' own axes.
+SETTINGS = ("engine", "n_ctx", "n_draft", "page_cache")
+# An absolute path's folders: a slash that no word, dot or slash precedes, and all up to the last slash. A
+# folder's name may hold spaces; a space before a slash ends the path, as another one begins there.
+_FOLDERS = re.compile(r"(?<![\w./])/(?:(?:[^\s/:;,'\"]|[ ](?!/))+/)+")
 # Settings that a line about a run names only where they are others.
-USUAL: dict[str, Any] = {"n_ctx": 4096, "n_draft": 3, "page_cache": "warm"}
+USUAL: dict[str, Any] = {"engine": "native", "n_ctx": 4096, "n_draft": 3, "page_cache": "warm"}
+
+
+# What is timed: each draft call and update apart; whole chunks; as `call`, with a histogram of draft calls.
+Timing = Literal["call", "chunk", "histogram"]
 
 
 class _Frozen(BaseModel):
@@ -62,11 +66,13 @@ class RunSpec(_Frozen):
 
     experiment: str
     variant: str
-    tie_class: Literal["iteration", "token"]
+    rule: str
+    ties: Literal["iteration", "token"]
+    engine: Literal["native", "python"]
     size_mb: float = Field(ge=0)
     repeat: int = Field(ge=0)
     warmup: bool = False
-    timing: Literal["section", "chunk", "histogram"]
+    timing: Timing
     n_ctx: int = Field(ge=2)
     n_draft: int = Field(ge=0)
     axes: dict[str, str]
@@ -86,10 +92,19 @@ class RunSpec(_Frozen):
     @property
     def key(self) -> str:
         """24 hex digits over everything that can change the measurement: no labels, no place in the order."""
+        return _digest(self._content())
+
+    @property
+    def key_of_schema_1(self) -> str | None:
+        """The key this run had, if schema 1 could ask for it: what names such a record's file."""
+        content = spec_of_schema_1(self._content())
+        return None if content is None else _digest(content)
+
+    def _content(self) -> dict[str, Any]:
         content = self.model_dump(mode="json", exclude={"order"})
         for labelled in ("corpus", "replay_text"):
             content[labelled].pop("label")
-        return hashlib.sha256(canonical_json(content).encode()).hexdigest()[:24]
+        return content
 
     @property
     def variant_label(self) -> str:
@@ -109,6 +124,10 @@ class RunSpec(_Frozen):
         return ", ".join([text, *unusual]) + (" (warm-up)" if self.warmup else "")
 
 
+def _digest(content: dict[str, Any]) -> str:
+    return hashlib.sha256(canonical_json(content).encode()).hexdigest()[:24]
+
+
 class Failure(_Frozen):
     """Why a run has no figures to chart."""
 
@@ -120,7 +139,7 @@ class RunRecord(_Frozen):
     """What one process measured. `measured` is the worker's own report, kept as it came."""
 
     # Its name in the file is "schema", which pydantic keeps for itself.
-    schema_version: Literal[1] = Field(default=1, alias="schema")
+    schema_version: Literal[2] = Field(default=2, alias="schema")
     key: str
     spec: RunSpec
     status: Literal["ok", "failed"]
@@ -137,7 +156,7 @@ class RunRecord(_Frozen):
             raise ValueError("status and failure contradict each other")
         if self.status == "ok" and self.measured is None:
             raise ValueError("an ok run without a measured part")
-        if self.key != self.spec.key:
+        if self.key not in (self.spec.key, self.spec.key_of_schema_1):
             raise ValueError(f"key does not belong to the spec (expected {self.spec.key})")
         return self
 
@@ -166,14 +185,8 @@ def write_record(folder: Path, record: RunRecord) -> Path:
 def load_record(path: Path) -> RunRecord:
     """Read one record; InputError names the file, the key and a remedy."""
     content = load_json(path)
-    schema = content.get("schema")
-    if schema != SCHEMA:
-        newer = isinstance(schema, int) and schema > SCHEMA
-        remedy = "update Draft Ladder" if newer else "remove it and run again"
-        problem = (
-            f"schema {schema!r} is {'newer than' if newer else 'not'} the one this version reads ({SCHEMA})"
-        )
-        raise InputError(f"{path}: schema", problem, remedy)
+    if _checked_schema(path, content) == 1:
+        content = upgraded_record(content)
     try:
         record = RunRecord.model_validate(content)
     except ValidationError as error:
@@ -182,6 +195,29 @@ def load_record(path: Path) -> RunRecord:
     if path.stem != record.key:
         raise InputError(path, f"holds the record of key {record.key}", "give it back its name")
     return record
+
+
+def load_plan(path: Path) -> dict[str, Any]:
+    """The content of an experiment.json; InputError names the file, the key and a remedy."""
+    content = load_json(path)
+    if _checked_schema(path, content) == 1:
+        content = upgraded_plan(content)
+    for name in ("keys", "experiment", "variants"):
+        if name not in content:
+            raise InputError(f"{path}: {name}", "is missing", "run the experiment again")
+    return content
+
+
+def _checked_schema(path: Path, content: dict[str, Any]) -> int:
+    schema = content.get("schema")
+    if schema in (1, SCHEMA):
+        return int(schema)
+    newer = isinstance(schema, int) and schema > SCHEMA
+    raise InputError(
+        f"{path}: schema",
+        f"schema {schema!r} is {'newer than' if newer else 'not'} the one this version reads ({SCHEMA})",
+        "update Draft Ladder" if newer else "remove it and run again",
+    )
 
 
 def load_records(folder: Path, keys: Iterable[str] | None = None) -> list[RunRecord]:
@@ -218,9 +254,10 @@ def varying_settings(records: Iterable[RunRecord]) -> tuple[str, ...]:
 
 
 def draft_group(spec: RunSpec) -> tuple[object, ...]:
-    """Runs of one group must draft identically."""
+    """The equivalence group: its runs must draft identically, whoever runs the loop."""
     return (
-        spec.tie_class,
+        spec.rule,
+        spec.ties,
         spec.size_mb,
         spec.n_ctx,
         spec.n_draft,
@@ -230,9 +267,9 @@ def draft_group(spec: RunSpec) -> tuple[object, ...]:
 
 
 def check_drafts(records: Iterable[RunRecord], rungs: dict[str, int | None]) -> dict[str, str]:
-    """Compare draft digests in each tie class and size; key -> reference | equal | unchecked | differ.
+    """Compare draft digests in each equivalence group; key -> reference | equal | unchecked | differ.
 
-    The reference is the class's lowest rung among the runs that finished; a class of one is unchecked.
+    The reference is the group's lowest rung among the runs that finished; a group of one is unchecked.
     `rungs` maps variant name -> rung (None: an ablation, never preferred as the reference).
     """
     groups: dict[tuple[object, ...], list[RunRecord]] = {}

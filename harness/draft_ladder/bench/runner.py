@@ -9,7 +9,7 @@ import random
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal, Protocol
+from typing import Any, Protocol
 
 from draft_ladder.base.errors import ExitCode, InputError, RunFailedError
 from draft_ladder.base.locks import folder_lock
@@ -19,12 +19,13 @@ from draft_ladder.bench import environment
 from draft_ladder.bench.config import Experiment
 from draft_ladder.bench.launch import run_worker
 from draft_ladder.bench.records import (
-    EXPERIMENT_SCHEMA,
+    SCHEMA,
     CorpusLabel,
     Failure,
     RunRecord,
     RunSpec,
     TextLabel,
+    Timing,
     TokenizerLabel,
     check_drafts,
     draft_group,
@@ -33,8 +34,6 @@ from draft_ladder.bench.records import (
     redact_paths,
     write_record,
 )
-
-Timing = Literal["section", "chunk", "histogram"]
 
 
 @dataclass(frozen=True)
@@ -133,7 +132,9 @@ def plan(experiment: Experiment, inputs: Inputs, variants: Sequence[Variant]) ->
             spec = RunSpec(
                 experiment=experiment.name,
                 variant=variant.name,
-                tie_class=variant.tie_class,
+                rule=variant.rule,
+                ties=variant.ties,
+                engine=variant.engine,
                 size_mb=size.size_mb,
                 repeat=round_index,
                 warmup=warmup,
@@ -158,9 +159,9 @@ def plan(experiment: Experiment, inputs: Inputs, variants: Sequence[Variant]) ->
 def _rounds(experiment: Experiment) -> Iterator[tuple[bool, int, list[Timing]]]:
     """(warm-up?, index, timings) of each round; extra passes ride along with the first repeats."""
     for index in range(experiment.warmup):
-        yield True, index, ["section"]
+        yield True, index, ["call"]
     wanted: list[tuple[Timing, int]] = [
-        ("section", experiment.repeats),
+        ("call", experiment.repeats),
         ("chunk", experiment.chunk_repeats),
         ("histogram", experiment.histogram_repeats),
     ]
@@ -246,10 +247,8 @@ def _refuse_newer(path: Path) -> None:
     """What a newer Draft Ladder wrote is not for this one to replace."""
     if path.exists():
         schema = load_json(path).get("schema")
-        if isinstance(schema, int) and schema > EXPERIMENT_SCHEMA:
-            raise InputError(
-                f"{path}: schema", f"{schema} is newer than {EXPERIMENT_SCHEMA}", "update Draft Ladder"
-            )
+        if isinstance(schema, int) and schema > SCHEMA:
+            raise InputError(f"{path}: schema", f"{schema} is newer than {SCHEMA}", "update Draft Ladder")
 
 
 def _announce(jobs: Sequence[Job], observer: Observer) -> Sequence[Job]:
@@ -357,15 +356,14 @@ def experiment_summary(
 ) -> dict[str, Any]:
     """The content of experiment.json: what was asked, which records answer, how to draw the variants."""
     variants = {job.variant.name: job.variant for job in jobs}
-    style = ("label", "rung", "kind", "color", "marker", "tie_class", "static_format", "changes", "versus")
+    style = {"label", "rung", "group", "color", "marker", "rule", "ties", "engine", "static_format"}
+    style |= {"changes", "versus", "package", "version", "licence", "source"}
     return {
-        "schema": EXPERIMENT_SCHEMA,
+        "schema": SCHEMA,
         "experiment": without_folders(experiment.model_dump(mode="json")),
         "overrides": without_folders(overrides),
         "variants": {
-            name: {
-                key: value for key, value in variants[name].model_dump(mode="json").items() if key in style
-            }
+            name: variants[name].model_dump(mode="json", include=style)
             for name in sorted(
                 variants, key=lambda name: (variants[name].rung is None, variants[name].rung, name)
             )

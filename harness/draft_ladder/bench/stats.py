@@ -17,9 +17,9 @@ from draft_ladder.base.errors import InputError
 from draft_ladder.base.manifests import write_atomic
 from draft_ladder.bench.metrics import METRICS, metric_values
 from draft_ladder.bench.records import (
-    EXPERIMENT_SCHEMA,
     RunRecord,
     load_json,
+    load_plan,
     load_records,
     refuse_differing_drafts,
     varying_settings,
@@ -76,19 +76,7 @@ def load_results(folder: Path) -> Results:
 
     DraftsDifferError where records that must draft alike do not, whatever the runner made of them.
     """
-    content = load_json(folder / "experiment.json")
-    schema = content.get("schema")
-    if schema != EXPERIMENT_SCHEMA:
-        newer = isinstance(schema, int) and schema > EXPERIMENT_SCHEMA
-        remedy = "update Draft Ladder" if newer else "run the experiment again"
-        raise InputError(
-            f"{folder / 'experiment.json'}: schema", f"{schema!r} is not {EXPERIMENT_SCHEMA}", remedy
-        )
-    for name in ("keys", "experiment", "variants"):
-        if name not in content:
-            raise InputError(
-                f"{folder / 'experiment.json'}: {name}", "is missing", "run the experiment again"
-            )
+    content = load_plan(folder / "experiment.json")
     keys = content["keys"]
     records = load_records(folder / "runs", keys)
     for record in records:
@@ -156,11 +144,11 @@ def run_rows(records: Iterable[RunRecord]) -> list[RunRow]:
 
 
 def summarize(rows: Iterable[RunRow]) -> list[SummaryRow]:
-    """Median, minimum and maximum over the repeats of each metric's own timing mode, else of `section`."""
-    own_timing = {metric.name: metric.timing or "section" for metric in METRICS}
+    """Median, minimum and maximum over the repeats of each metric's own timing mode, else of `call`."""
+    own_timing = {metric.name: metric.timing or "call" for metric in METRICS}
     groups: dict[tuple[str, float, str, str], list[float | int]] = {}
     for row in rows:
-        if row.timing == own_timing.get(row.metric, "section"):
+        if row.timing == own_timing.get(row.metric, "call"):
             values = groups.setdefault((row.variant, row.size_mb, row.metric, row.unit), [])
             if row.value is not None:
                 values.append(row.value)

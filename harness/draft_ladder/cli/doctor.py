@@ -9,7 +9,7 @@ from typing import Literal, NamedTuple
 
 from draft_ladder.base.errors import LadderError
 from draft_ladder.base.native import builder
-from draft_ladder.base.variants import discover
+from draft_ladder.base.variants import discover, discover_all
 from draft_ladder.bench import environment
 from draft_ladder.bench.launch import demand
 from draft_ladder.data.sources import WIKITEXT_REVISION
@@ -55,9 +55,17 @@ def _modules() -> Iterator[Finding]:
         try:
             build = demand(variant, "info", {})["build"]
         except LadderError as error:
-            yield Finding("modules", "error", f"{variant.name}: {error}")
+            # What a Python engine needs is another's package: the rest runs without it.
+            yield Finding("modules", "error" if variant.engine == "native" else "warning", str(error))
             continue
-        yield Finding("modules", "ok", f"{variant.name}: {build.get('compiler')}, {build.get('cxx_flags')}")
+        if variant.engine == "native":
+            detail = f"{build.get('compiler')}, {build.get('cxx_flags')}"
+        else:
+            detail = " ".join(str(build[key]) for key in ("package", "package_version") if build.get(key))
+        yield Finding("modules", "ok", f"{variant.name}: {detail or 'Python'}")
+    for variant in discover_all():
+        if variant.skipped is not None:
+            yield Finding("modules", "warning", f"{variant.name}: not built here: {variant.skipped}")
 
 
 def _builder() -> Finding:

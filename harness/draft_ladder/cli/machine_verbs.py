@@ -8,23 +8,26 @@ from rich.table import Table
 
 from draft_ladder.base.errors import ExitCode
 from draft_ladder.base.manifests import cache_dir
-from draft_ladder.base.variants import discover
+from draft_ladder.base.variants import discover_all
 from draft_ladder.cli.display import print_json
 from draft_ladder.cli.doctor import examine
 from draft_ladder.cli.options import CacheOption, JsonOption
 
 
 def list_variants(json_: JsonOption = False) -> None:
-    """List the variants that are built."""
-    variants = discover()
+    """List the variants, and why some are not built here."""
+    variants = discover_all()
     if json_:
         print_json([variant.model_dump(mode="json", exclude={"module"}) for variant in variants])
         return
-    table = Table("name", "rung", "kind", "ties", "format", "changes", box=None)
+    table = Table("name", "rung", "group", "rule", "ties", "engine", "format", "changes", box=None)
     for variant in variants:
         rung = "" if variant.rung is None else str(variant.rung)
         changes = variant.changes + (f" (against {variant.versus})" if variant.versus else "")
-        table.add_row(variant.name, rung, variant.kind, variant.tie_class, variant.static_format, changes)
+        if variant.skipped is not None:
+            changes = f"not built here: {variant.skipped}"
+        how = variant.group, variant.rule, variant.ties, variant.engine, variant.static_format
+        table.add_row(variant.name, rung, *how, changes)
     Console(highlight=False).print(table)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, get_args
 
 import typer
 
@@ -14,6 +14,7 @@ from draft_ladder.base.variants import Variant, find
 from draft_ladder.bench import environment
 from draft_ladder.bench.launch import convert_apart, demand
 from draft_ladder.bench.metrics import metric_values
+from draft_ladder.bench.records import Timing
 from draft_ladder.bench.runner import axis_values, check_axes
 from draft_ladder.cli.display import print_json, stderr
 from draft_ladder.cli.options import JsonOption, NCtxOption, NDraftOption
@@ -34,7 +35,7 @@ def replay(
     dump: Annotated[
         Path | None, typer.Option("--dump", metavar="FILE", help="Write every draft here.")
     ] = None,
-    timing: Annotated[str, typer.Option("--timing", help="section, chunk or histogram.")] = "section",
+    timing: Annotated[str, typer.Option("--timing", help="call, chunk or histogram.")] = "call",
     axis: Annotated[
         list[str] | None, typer.Option("--axis", metavar="NAME=VALUE", help="The variant's own option.")
     ] = None,
@@ -69,8 +70,8 @@ def replay(
 
 
 def _check_options(timing: str, timeout_s: float | None, cpu: int | None) -> None:
-    if timing not in ("section", "chunk", "histogram"):
-        raise InputError("--timing", f"{timing!r} is unknown", "use section, chunk or histogram")
+    if timing not in get_args(Timing):
+        raise InputError("--timing", f"{timing!r} is unknown", "use call, chunk or histogram")
     if timeout_s is not None and not 0 < timeout_s < float("inf"):
         raise InputError("--timeout-s", f"{timeout_s:g} s is no time to wait", "give seconds above 0")
     environment.check_core(cpu, "--cpu")

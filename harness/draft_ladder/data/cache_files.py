@@ -191,7 +191,7 @@ def _own_facts(path: Path, kind: str) -> dict[str, Any]:
     drafter = reader_of(kind).load().Drafter()
     drafter.load(str(path))
     drafter.verify_static()
-    return {**drafter.static_figures(), "token_limit": drafter.token_limit()}
+    return {**(drafter.static_figures() or {}), "token_limit": drafter.token_limit()}
 
 
 def _as_native(stage: str, progress: ProgressCallback | None) -> Callable[[str, int, int], None] | None:

@@ -61,9 +61,7 @@ def parse_memory(text: str, option: str = "--memory") -> int:
     return int(float(match[1]) * (_BINARY_UNITS if match[3] else _UNITS)[unit])
 
 
-def caches_module() -> Any:
-    """The module `_caches`: sorts, merges and checks static caches."""
-    return native.load_module(native.find_module(native.native_root(), "_caches"), "draft_ladder._caches")
+caches_module = native.caches
 
 
 def room_bytes(memory_bytes: int) -> int:

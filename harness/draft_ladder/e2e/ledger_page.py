@@ -41,7 +41,7 @@ def sentences(ledgers: Ledgers) -> Iterable[str]:
             every[last],
         )
         for name, variant in variants.items():
-            if variant["kind"] == "beyond":
+            if variant["group"] == "beyond":
                 yield _comparison(
                     f"Rung {first_rung} to what lies beyond the ladder ({variant['label']})",
                     every[first],

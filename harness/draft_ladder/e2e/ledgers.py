@@ -14,6 +14,7 @@ from typing import Any
 
 from draft_ladder.base.errors import InputError
 from draft_ladder.bench.records import load_json
+from draft_ladder.bench.schema_1 import upgraded_style
 from draft_ladder.e2e.cost import CostPoint
 from draft_ladder.e2e.records import INDEX_NAME, NO_DRAFTING, SCHEMA, E2eRecord, read_record
 
@@ -135,7 +136,9 @@ def load_ledgers(folder: Path) -> Ledgers:
 
 def _from_index(folder: Path, index: dict[str, Any]) -> Ledgers:
     path = folder / INDEX_NAME
-    index["variants"] = {name: index["variants"][name] for name in index["config"]["variants"]}
+    index["variants"] = {
+        name: upgraded_style(index["variants"][name]) for name in index["config"]["variants"]
+    }
     records = []
     for key in index["keys"]:
         file = folder / "runs" / f"{key}.json"

@@ -148,7 +148,7 @@ class Experiment:
                 "static": str(static.path),
                 "n_ctx": config.n_ctx,
                 "n_draft": config.n_draft,
-                "timing": "section",
+                "timing": "call",
                 "prefault": True,
                 "options": {},
                 "cpu": config.cpu,

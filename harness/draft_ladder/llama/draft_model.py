@@ -25,6 +25,7 @@ import numpy.typing as npt
 
 from draft_ladder.base import native
 from draft_ladder.base.errors import InputError
+from draft_ladder.base.interfaces import Drafter
 from draft_ladder.base.manifests import load_manifest, manifest_path, open_regular, write_atomic
 from draft_ladder.base.variants import find
 from draft_ladder.data.cache import static_statistics
@@ -256,17 +257,14 @@ def common_prefix(known: TokenArray, ids: TokenArray) -> int:
     return length if equal.all() else int(equal.argmin())
 
 
-def _make_drafter(variant: str | None, thresholds: Thresholds | None) -> Any:
+def _make_drafter(variant: str | None, thresholds: Thresholds | None) -> Drafter:
     if thresholds is None:
         return find(variant or DEFAULT_VARIANT).load().Drafter()
     if variant is not None:
         raise InputError(
             "thresholds", f"{variant} drafts by the fixed rule", "leave out `variant` or `thresholds`"
         )
-    tunable = native.load_module(
-        native.find_module(native.native_root(), "_tunable"), "draft_ladder._tunable"
-    )
-    drafter = tunable.TunableDrafter()
+    drafter = native.tunable().TunableDrafter()
     try:
         rows = [(source, n, *pair) for source, by_n in thresholds.items() for n, pair in by_n.items()]
         rows = [(source, n, int(total), int(percent)) for source, n, total, percent in rows]

@@ -153,7 +153,7 @@ def collect(chart: Chart, rows: Sequence[RunRow], variants: dict[str, dict[str, 
     """The chart's series in ladder order; a size without a figure has no point."""
     values: dict[str, dict[float, list[float]]] = {}
     for row in rows:
-        if row.metric == chart.metric and row.timing == "section" and row.value is not None:
+        if row.metric == chart.metric and row.timing == "call" and row.value is not None:
             values.setdefault(row.variant, {}).setdefault(row.size_mb, []).append(float(row.value))
     baseline = _baseline(variants)
     if chart.relative:
@@ -174,7 +174,7 @@ def _series(label: str, by_size: dict[float, list[float]], variants: dict[str, d
         label=str(style.get("label", name)) + (f" [{axes}" if bracket else ""),
         color=str(style.get("color", _GREY)),
         marker=str(style.get("marker", "o")),
-        dashed=style.get("kind") != "rung" or bool(bracket),
+        dashed=style.get("group") != "ladder" or bool(bracket),
     )
     for size in sorted(by_size):
         found = sorted(by_size[size])

@@ -26,7 +26,7 @@ def pyperf_suite(results: Results, metrics: Iterable[str] = COSTS) -> dict[str, 
     runs: dict[str, list[dict[str, Any]]] = {}
     units: dict[str, str] = {}
     for record in results.records:
-        if record.status != "ok" or record.spec.timing != "section" or record.spec.warmup:
+        if record.status != "ok" or record.spec.timing != "call" or record.spec.warmup:
             continue
         for metric, value in metric_values(record.measured or {}, record.spec.timing):
             if metric.name in wanted and value is not None and value > 0:

@@ -348,7 +348,7 @@ def audit(
     _count(report, drafts_a, drafts_b)
     differences = list(first_differences(drafts_a, drafts_b))
     del drafts_a, drafts_b
-    classes = (str(infos[0]["tie_class"]), str(infos[1]["tie_class"]))
+    classes = (str(infos[0]["ties"]), str(infos[1]["ties"]))
     _explain(report, differences, text, static, classes)
     return report
 

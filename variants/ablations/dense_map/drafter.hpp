@@ -12,7 +12,7 @@ template <class Hash>
 using DenseOuterMap = DenseContiguousMap<Ngram, MapSuccessors, Hash>;
 
 template <class Hash>
-using DenseMapDrafter = LookupDrafter<DenseOuterMap<Hash>, MapStaticCache<DenseOuterMap<Hash>>,
-                                      TieClass::iteration, Precheck::off>;
+using DenseMapDrafter =
+    LookupDrafter<DenseOuterMap<Hash>, MapStaticCache<DenseOuterMap<Hash>>, Ties::iteration, Precheck::off>;
 
 }  // namespace ladder

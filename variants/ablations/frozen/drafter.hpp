@@ -8,7 +8,7 @@
 namespace ladder {
 
 template <HugePages huge_pages = HugePages::off>
-using Frozen = LookupDrafter<SortedNgramMap<>, FrozenStaticCache<MapLayout::split, huge_pages>,
-                             TieClass::token, Precheck::off>;
+using Frozen = LookupDrafter<SortedNgramMap<>, FrozenStaticCache<MapLayout::split, huge_pages>, Ties::token,
+                             Precheck::off>;
 
 }  // namespace ladder

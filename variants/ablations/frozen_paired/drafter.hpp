@@ -8,6 +8,6 @@
 namespace ladder {
 
 using FrozenPaired =
-    LookupDrafter<SortedNgramMap<>, FrozenStaticCache<MapLayout::paired>, TieClass::token, Precheck::off>;
+    LookupDrafter<SortedNgramMap<>, FrozenStaticCache<MapLayout::paired>, Ties::token, Precheck::off>;
 
 }  // namespace ladder

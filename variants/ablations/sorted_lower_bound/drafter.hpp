@@ -11,6 +11,6 @@ namespace ladder {
 using LowerBoundMap = DenseSegmentedMap<Ngram, BasicSortedSuccessors<LowerBoundSearch>, AvalanchingNgramHash>;
 
 using SortedLowerBound =
-    LookupDrafter<LowerBoundMap, MapStaticCache<LowerBoundMap>, TieClass::token, Precheck::off>;
+    LookupDrafter<LowerBoundMap, MapStaticCache<LowerBoundMap>, Ties::token, Precheck::off>;
 
 }  // namespace ladder

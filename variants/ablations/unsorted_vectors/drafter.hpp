@@ -10,7 +10,6 @@ namespace ladder {
 
 using UnsortedMap = DenseSegmentedMap<Ngram, UnsortedSuccessors, AvalanchingNgramHash>;
 
-using UnsortedVectors =
-    LookupDrafter<UnsortedMap, MapStaticCache<UnsortedMap>, TieClass::token, Precheck::off>;
+using UnsortedVectors = LookupDrafter<UnsortedMap, MapStaticCache<UnsortedMap>, Ties::token, Precheck::off>;
 
 }  // namespace ladder

@@ -17,7 +17,7 @@
 #include "beyond/summary_index/static_builder.hpp"
 #include "beyond/summary_index/static_file.hpp"
 #include "drafting/drafter.hpp"
-#include "drafting/rule.hpp"
+#include "drafting/llama_rule.hpp"
 
 namespace ladder {
 
@@ -174,7 +174,8 @@ private:
 template <HugePages huge_pages = HugePages::off>
 class SummaryIndex {
 public:
-    static constexpr TieClass tie_class = TieClass::token;
+    static constexpr std::string_view rule = LlamaRule::name;
+    static constexpr Ties ties = Ties::token;
     static constexpr StaticFormat static_format = StaticFormat::summary;
 
     // A llama.cpp cache is converted in memory first: handy in tests and for users, never what a run

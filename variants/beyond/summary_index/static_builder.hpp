@@ -8,7 +8,7 @@
 
 #include "base/check.hpp"
 #include "beyond/summary_index/static_file.hpp"
-#include "drafting/rule.hpp"
+#include "drafting/llama_rule.hpp"
 #include "formats/sink.hpp"
 #include "formats/sorted_cache.hpp"
 

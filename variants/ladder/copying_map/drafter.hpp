@@ -10,7 +10,7 @@
 
 #include "base/hash.hpp"
 #include "drafting/drafter.hpp"
-#include "drafting/rule.hpp"
+#include "drafting/llama_rule.hpp"
 #include "formats/map_static_cache.hpp"
 
 namespace ladder {
@@ -18,7 +18,8 @@ namespace ladder {
 template <class Hash>
 class CopyingMap {
 public:
-    static constexpr TieClass tie_class = TieClass::iteration;
+    static constexpr std::string_view rule = LlamaRule::name;
+    static constexpr Ties ties = Ties::iteration;
     static constexpr StaticFormat static_format = StaticFormat::llama;
 
     void load(const StaticSource& source) { load_ngrams(source, static_); }

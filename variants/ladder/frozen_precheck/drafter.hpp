@@ -9,6 +9,6 @@ namespace ladder {
 
 template <HugePages huge_pages = HugePages::off>
 using FrozenPrecheck = LookupDrafter<SortedNgramMap<>, FrozenStaticCache<MapLayout::split, huge_pages>,
-                                     TieClass::token, Precheck::on>;
+                                     Ties::token, Precheck::on>;
 
 }  // namespace ladder

@@ -14,6 +14,6 @@ using NodeNgramMap = std::unordered_map<Ngram, MapSuccessors, Hash>;
 
 template <class Hash, Precheck precheck = Precheck::off>
 using ReferenceAccess =
-    LookupDrafter<NodeNgramMap<Hash>, MapStaticCache<NodeNgramMap<Hash>>, TieClass::iteration, precheck>;
+    LookupDrafter<NodeNgramMap<Hash>, MapStaticCache<NodeNgramMap<Hash>>, Ties::iteration, precheck>;
 
 }  // namespace ladder

@@ -17,6 +17,6 @@ template <class Hash = AvalanchingNgramHash, std::size_t segment_bytes = 4096,
           Precheck precheck = Precheck::off>
 using SegmentedMapDrafter =
     LookupDrafter<SegmentedOuterMap<Hash, segment_bytes>,
-                  MapStaticCache<SegmentedOuterMap<Hash, segment_bytes>>, TieClass::iteration, precheck>;
+                  MapStaticCache<SegmentedOuterMap<Hash, segment_bytes>>, Ties::iteration, precheck>;
 
 }  // namespace ladder

@@ -13,6 +13,6 @@ template <class Hash = AvalanchingNgramHash, std::size_t segment_bytes = 4096,
           Precheck precheck = Precheck::off>
 using SortedVectors =
     LookupDrafter<SortedNgramMap<Hash, segment_bytes>, MapStaticCache<SortedNgramMap<Hash, segment_bytes>>,
-                  TieClass::token, precheck>;
+                  Ties::token, precheck>;
 
 }  // namespace ladder

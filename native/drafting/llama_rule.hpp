@@ -1,8 +1,9 @@
-// The thresholds a winner must pass, by source and n-gram length.
+// llama.cpp's rule: the thresholds a winner must pass, by source and n-gram length.
 #pragma once
 
 #include <array>
 #include <cstdint>
+#include <string_view>
 
 #include "base/types.hpp"
 
@@ -28,8 +29,9 @@ inline constexpr Threshold static_threshold{2, 50};
 // What a successor that the static cache knows is worth, per static count, against 1 for an unknown one.
 inline constexpr std::int64_t static_weight = 100;
 
-// The rule every variant drafts by. Constants, so that nothing is loaded for them.
-struct FixedRule {
+// The rule of the whole ladder. Constants, so that nothing is loaded for them.
+struct LlamaRule {
+    static constexpr std::string_view name = "llama";
     static constexpr const Thresholds& context() { return context_thresholds; }
     static constexpr const Thresholds& dynamic() { return dynamic_thresholds; }
     static constexpr const Threshold& static_only() { return static_threshold; }
