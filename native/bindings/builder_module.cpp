@@ -22,6 +22,7 @@
 #include "base/clock.hpp"
 #include "base/types.hpp"
 #include "base/xxh64.hpp"
+#include "bindings/python_errors.hpp"
 #include "bindings/python_progress.hpp"
 #include "bindings/python_values.hpp"
 #include "containers/const_map_builder.hpp"
@@ -288,7 +289,7 @@ std::vector<std::optional<std::uint64_t>> vmap_lookup_many(const nb::bytes& map,
 NB_MODULE(_builder, module) {
     using namespace nb::literals;
     constexpr std::uint64_t largest_count = std::numeric_limits<std::int32_t>::max();
-    translate_helper_errors();
+    translate_input_errors();
     module.doc() = "Builds, freezes and describes static caches. Bad input is a ValueError of one line.";
 
     module.def("build_static", &build_static, "tokens_path"_a, "llama_out"_a,

@@ -20,6 +20,7 @@
 #include "base/check.hpp"
 #include "base/clock.hpp"
 #include "base/types.hpp"
+#include "bindings/python_errors.hpp"
 #include "bindings/python_progress.hpp"
 #include "bindings/python_values.hpp"
 #include "counting/bigram_counts.hpp"
@@ -214,7 +215,7 @@ NB_MODULE(_caches, module) {
     using namespace nb::literals;
     constexpr std::uint64_t largest_count = std::numeric_limits<std::int32_t>::max();
     constexpr std::uint64_t all = std::numeric_limits<std::uint64_t>::max();
-    translate_helper_errors();
+    translate_input_errors();
     module.doc() = "Static caches in bounded memory. Bad input is a ValueError of one line.";
     module.def("scan", &scan, "path"_a, "vocab_size"_a = 0, "progress"_a.none() = nb::none(),
                "Reads and checks a cache in llama.cpp's format: counts, shares, token_limit, sorted, and a "

@@ -1,15 +1,12 @@
-// What every helper module says to Python: bytes, figures, and bad input.
+// What every helper module says to Python: bytes and figures.
 #pragma once
 
 #include <nanobind/nanobind.h>
 
 #include <cstddef>
 #include <cstdint>
-#include <exception>
-#include <new>
 #include <span>
 
-#include "base/check.hpp"
 #include "counting/bigram_counts.hpp"
 
 namespace ladder {
@@ -43,19 +40,6 @@ class Figures : public nanobind::dict {
     result["at_most_100_share"] = python_share(report.n_at_most_100, report.n_bigrams);
     result["largest"] = report.largest;
     return result;
-}
-
-// Bad input becomes a ValueError of one line.
-inline void translate_helper_errors() {
-    nanobind::register_exception_translator([](const std::exception_ptr& error, void*) {
-        try {
-            std::rethrow_exception(error);
-        } catch (const InputError& bad_input) {
-            PyErr_SetString(PyExc_ValueError, bad_input.what());
-        } catch (const std::bad_alloc&) {
-            PyErr_SetString(PyExc_MemoryError, "not enough memory; use a smaller corpus");
-        }
-    });
 }
 
 }  // namespace ladder

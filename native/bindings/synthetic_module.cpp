@@ -19,6 +19,7 @@
 
 #include "base/check.hpp"
 #include "base/types.hpp"
+#include "bindings/python_errors.hpp"
 #include "bindings/python_values.hpp"
 #include "counting/bigram_counts.hpp"
 #include "textgen/synthetic.hpp"
@@ -122,7 +123,7 @@ std::vector<Figures> count_prefixes(const TokenArray& tokens, const std::vector<
 
 NB_MODULE(_synthetic, module) {
     using namespace nb::literals;
-    translate_helper_errors();
+    translate_input_errors();
     module.doc() =
         "Synthetic token streams, and counts of token streams. Bad input is a ValueError of one line.";
     nb::class_<Generator>(module, "Generator", "The tokens of one stream of one language, from its start.")
