@@ -67,7 +67,7 @@ synthetic::Parameters parameters_of(const nb::dict& dict) {
 // A language and one stream of its documents, read from the start.
 class Generator {
 public:
-    Generator(const nb::dict& parameters, std::uint64_t language_seed, std::uint64_t stream_seed)
+    Generator(const Figures& parameters, std::uint64_t language_seed, std::uint64_t stream_seed)
         : language_(parameters_of(parameters), language_seed), text_(language_, stream_seed) {}
     Generator(const Generator&) = delete;
     Generator& operator=(const Generator&) = delete;
@@ -127,7 +127,7 @@ NB_MODULE(_synthetic, module) {
     module.doc() =
         "Synthetic token streams, and counts of token streams. Bad input is a ValueError of one line.";
     nb::class_<Generator>(module, "Generator", "The tokens of one stream of one language, from its start.")
-        .def(nb::init<const nb::dict&, std::uint64_t, std::uint64_t>(), "parameters"_a, "language_seed"_a,
+        .def(nb::init<const Figures&, std::uint64_t, std::uint64_t>(), "parameters"_a, "language_seed"_a,
              "stream_seed"_a)
         .def("read", &Generator::read, "n_tokens"_a, "The next tokens as int32 little-endian bytes.")
         .def("documents", &Generator::documents, "Documents begun so far.")
