@@ -2,7 +2,7 @@
 
 Only the key-value part at the front of the file is read, by a reader of our own. Not by the `gguf` package's
 (the tests compare with it): a false length of an array of numbers keeps that one busy for ever, a cut string
-passes unseen, and one object an array element takes it thirty times as long for a vocabulary of 49,000.
+passes unseen, and one object an array element takes it twenty times as long for a vocabulary of 49,000.
 """
 
 from __future__ import annotations
