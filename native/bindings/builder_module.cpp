@@ -8,8 +8,6 @@
 #include <nanobind/stl/vector.h>
 
 #include <cstdint>
-#include <cstring>
-#include <exception>
 #include <memory>
 #include <optional>
 #include <span>
@@ -107,14 +105,14 @@ Figures build_static(const std::string& tokens_path, const std::string& llama_ou
         report = build_files(tokens_path, llama_out, frozen_out, options, times);
     }
     Figures result = python_counts(report);
-    result["n_tokens"] = report.n_tokens;
-    result["read_ns"] = times.read_ns;
-    result["scan_ns"] = report.scan_ns;
-    result["partition_ns"] = report.partition_ns;
-    result["sort_write_ns"] = report.sort_write_ns;
-    result["map_ns"] = times.map_ns;
-    result["sync_ns"] = times.sync_ns;
-    result["total_ns"] = times.total_ns;
+    result.add({{"n_tokens", report.n_tokens},
+                {"read_ns", times.read_ns},
+                {"scan_ns", report.scan_ns},
+                {"partition_ns", report.partition_ns},
+                {"sort_write_ns", report.sort_write_ns},
+                {"map_ns", times.map_ns},
+                {"sync_ns", times.sync_ns},
+                {"total_ns", times.total_ns}});
     return result;
 }
 
@@ -134,9 +132,7 @@ Counts count_tokens(const nb::bytes& tokens, std::uint64_t vocab_size, unsigned 
     Counts counts;
     const CountOptions options{jobs, vocab_size, largest_count, {}};
     count_bigrams(std::move(buffer), "<bytes>", options,
-                  [&](Bigram bigram, std::span<const Successor> successors) {
-                      append_counts(counts, bigram, successors);
-                  });
+                  [&](Bigram bigram, auto list) { append_counts(counts, bigram, list); });
     return counts;
 }
 
@@ -145,8 +141,7 @@ Counts read_llama(const std::string& path) {
     Source source = Source::from_file(path);
     const SortedCache cache(source, 0, check_signals);
     Counts counts;
-    cache.for_each(
-        [&](Bigram bigram, std::span<const Successor> list) { append_counts(counts, bigram, list); });
+    cache.for_each([&](Bigram bigram, auto list) { append_counts(counts, bigram, list); });
     return counts;
 }
 
@@ -158,11 +153,11 @@ Figures freeze_file(const std::string& source, const std::string& target, bool p
         report = freeze(source, target, layout_of(paired), vocab_size, check_signals);
     }
     Figures result;
-    result["n_bigrams"] = report.n_bigrams;
-    result["n_pairs"] = report.n_successors;
-    result["bytes"] = report.file_bytes;
-    result["read_ns"] = report.read_ns;
-    result["write_ns"] = report.write_ns;
+    result.add({{"n_bigrams", report.n_bigrams},
+                {"n_pairs", report.n_successors},
+                {"bytes", report.file_bytes},
+                {"read_ns", report.read_ns},
+                {"write_ns", report.write_ns}});
     return result;
 }
 
@@ -182,14 +177,14 @@ Figures check_frozen_in(const std::string& path) {
     }
     Figures result;
     result["layout"] = layout == MapLayout::split ? "split" : "paired";
-    result["n_bigrams"] = file.n_bigrams();
-    result["n_pairs"] = file.n_successors();
-    result["vocabulary_size"] = file.vocabulary_size();
-    result["token_limit"] = file.token_limit();
-    result["bytes"] = file.static_bytes();
-    result["map_offset"] = file.static_bytes() - file.map().bytes().size();
-    result["load_ns"] = load_ns;
-    result["verify_ns"] = verify_ns;
+    result.add({{"n_bigrams", file.n_bigrams()},
+                {"n_pairs", file.n_successors()},
+                {"vocabulary_size", file.vocabulary_size()},
+                {"token_limit", file.token_limit()},
+                {"bytes", file.static_bytes()},
+                {"map_offset", file.static_bytes() - file.map().bytes().size()},
+                {"load_ns", load_ns},
+                {"verify_ns", verify_ns}});
     return result;
 }
 
@@ -321,12 +316,6 @@ NB_MODULE(_builder, module) {
                "Bytes of a VMAP0001 (or PMAP0001) map from (first, second, value) triples.");
     module.def("vmap_lookup_many", &vmap_lookup_many, "map"_a, "keys"_a,
                "For every (first, second) its value in a VMAP0001 or PMAP0001 map, or None.");
-    module.def(
-        "vmap_lookup",
-        [](const nb::bytes& map, Token first, Token second) {
-            return vmap_lookup_many(map, {{first, second}}).front();
-        },
-        "map"_a, "first"_a, "second"_a, "One look-up as in vmap_lookup_many.");
     module.def(
         "xxh64", [](const nb::bytes& bytes, std::uint64_t seed) { return xxh64(bytes_of(bytes), seed); },
         "bytes"_a, "seed"_a = 0, "XXH64 of bytes.");

@@ -9,7 +9,6 @@
 #include <array>
 #include <cstdint>
 #include <cstdio>
-#include <exception>
 #include <limits>
 #include <optional>
 #include <span>
@@ -71,9 +70,9 @@ Figures count_tokens_part(const std::string& tokens, std::uint64_t first, std::u
         report = count_part(tokens, first, n, target, options);
     }
     Figures result = python_counts(report);
-    result["scan_ns"] = report.scan_ns;
-    result["partition_ns"] = report.partition_ns;
-    result["sort_write_ns"] = report.sort_write_ns;
+    result.add({{"scan_ns", report.scan_ns},
+                {"partition_ns", report.partition_ns},
+                {"sort_write_ns", report.sort_write_ns}});
     return result;
 }
 
@@ -119,9 +118,8 @@ std::vector<nb::bytes> count_bytes(const nb::bytes& tokens, const std::vector<st
         options.largest_count = largest_count;
         options.first_byte = first_byte;
         RangeSplitter splitter(bounds);
-        count_bigrams(
-            std::move(buffer), name, options,
-            [&](Bigram bigram, std::span<const Successor> successors) { splitter.add(bigram, successors); });
+        count_bigrams(std::move(buffer), name, options,
+                      [&](Bigram bigram, auto list) { splitter.add(bigram, list); });
         parts = splitter.take();
     }
     std::vector<nb::bytes> result;
@@ -146,10 +144,9 @@ nb::bytes merge_bytes(const std::vector<nb::bytes>& caches, const std::string& n
         options.name = name;
         MemorySink sink;
         LlamaCacheWriter writer(sink);
-        CacheMerger(std::move(sources), options)
-            .run([&](Bigram bigram, std::span<const Successor> successors) {
-                writer.write(bigram, successors);
-            });
+        CacheMerger(std::move(sources), options).run([&](Bigram bigram, auto list) {
+            writer.write(bigram, list);
+        });
         merged = sink.take();
     }
     return to_python(merged);
@@ -179,9 +176,7 @@ Figures count_nested_maps(const std::string& tokens_path, const std::optional<st
         }
     }
     Figures result;
-    result["n_tokens"] = n_tokens;
-    result["n_bigrams"] = n_bigrams;
-    result["count_ns"] = count_ns;
+    result.add({{"n_tokens", n_tokens}, {"n_bigrams", n_bigrams}, {"count_ns", count_ns}});
     return result;
 }
 
@@ -204,8 +199,7 @@ Figures count_sorted(const std::string& tokens_path, unsigned jobs, std::uint64_
         count_ns = watch.lap();
     }
     Figures result = python_counts(report);
-    result["n_tokens"] = n_tokens;
-    result["count_ns"] = count_ns;
+    result.add({{"n_tokens", n_tokens}, {"count_ns", count_ns}});
     return result;
 }
 

@@ -5,7 +5,9 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <initializer_list>
 #include <span>
+#include <utility>
 
 #include "counting/bigram_counts.hpp"
 
@@ -14,6 +16,13 @@ namespace ladder {
 // A dict of figures by name: what the stubs call it is the package's word for it.
 class Figures : public nanobind::dict {
     NB_OBJECT_DEFAULT(Figures, nanobind::dict, "draft_ladder.base.interfaces.Figures", PyDict_Check)
+
+public:
+    void add(std::initializer_list<std::pair<const char*, std::uint64_t>> figures) {
+        for (const auto& [name, figure] : figures) {
+            (*this)[name] = figure;
+        }
+    }
 };
 
 [[nodiscard]] inline std::span<const std::byte> bytes_of(const nanobind::bytes& bytes) {
@@ -34,11 +43,9 @@ class Figures : public nanobind::dict {
 
 [[nodiscard]] inline Figures python_counts(const CountReport& report) {
     Figures result;
-    result["n_bigrams"] = report.n_bigrams;
-    result["n_pairs"] = report.n_pairs;
+    result.add({{"n_bigrams", report.n_bigrams}, {"n_pairs", report.n_pairs}, {"largest", report.largest}});
     result["single_share"] = python_share(report.n_single, report.n_bigrams);
     result["at_most_100_share"] = python_share(report.n_at_most_100, report.n_bigrams);
-    result["largest"] = report.largest;
     return result;
 }
 

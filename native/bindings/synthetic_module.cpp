@@ -9,9 +9,6 @@
 #include <bit>
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
-#include <exception>
-#include <new>
 #include <span>
 #include <string>
 #include <utility>
@@ -108,12 +105,12 @@ std::vector<Figures> count_prefixes(const TokenArray& tokens, const std::vector<
             throw nb::python_error();
         }
         Figures counts;
-        counts["n_tokens"] = length;
-        counts["n_bigrams"] = report.n_bigrams;
-        counts["n_pairs"] = report.n_pairs;
-        counts["n_single"] = report.n_single;
-        counts["n_at_most_100"] = report.n_at_most_100;
-        counts["largest"] = report.largest;
+        counts.add({{"n_tokens", length},
+                    {"n_bigrams", report.n_bigrams},
+                    {"n_pairs", report.n_pairs},
+                    {"n_single", report.n_single},
+                    {"n_at_most_100", report.n_at_most_100},
+                    {"largest", report.largest}});
         result.push_back(counts);
     }
     return result;
