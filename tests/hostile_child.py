@@ -190,7 +190,7 @@ def damage_own(trial: Trial, rng: random.Random, n_cuts: int, n_flips: int, file
 
 
 # Where a summary file's header has its numbers (static_layout.hpp), and the checksum that ends it.
-SUMMARY_U32S, SUMMARY_U64S, SUMMARY_SEAL = (8, 12), (16, 24, *range(64, 128, 8)), 128
+SUMMARY_U32S, SUMMARY_U64S, SUMMARY_SEAL = (8, 12), (16, 24, *range(32, 96, 8)), 96
 
 
 def with_other_header(data: bytes, rng: random.Random) -> bytes:

@@ -8,8 +8,6 @@
 #include <nanobind/stl/vector.h>
 
 #include <cstdint>
-#include <cstring>
-#include <exception>
 #include <memory>
 #include <optional>
 #include <span>
@@ -22,6 +20,7 @@
 #include "base/clock.hpp"
 #include "base/types.hpp"
 #include "base/xxh64.hpp"
+#include "bindings/python_errors.hpp"
 #include "bindings/python_progress.hpp"
 #include "bindings/python_values.hpp"
 #include "containers/const_map_builder.hpp"
@@ -36,11 +35,6 @@ namespace nb = nanobind;
 namespace {
 
 using namespace ladder;
-
-LADDER_FACTS(BuildFacts);
-LADDER_FACTS(FreezeFacts);
-LADDER_FACTS(FrozenFacts);
-LADDER_FACTS(StaticFacts);
 
 MapLayout layout_of(bool paired) {
     return paired ? MapLayout::paired : MapLayout::split;
@@ -100,9 +94,9 @@ CountReport build_files(const std::string& tokens_path, const std::string& llama
     return report;
 }
 
-BuildFacts build_static(const std::string& tokens_path, const std::string& llama_out,
-                        const std::optional<std::string>& frozen_out, std::uint64_t vocab_size, unsigned jobs,
-                        const nb::object& progress, std::uint64_t largest_count) {
+Figures build_static(const std::string& tokens_path, const std::string& llama_out,
+                     const std::optional<std::string>& frozen_out, std::uint64_t vocab_size, unsigned jobs,
+                     const nb::object& progress, std::uint64_t largest_count) {
     const CountOptions options{jobs, vocab_size, largest_count, python_progress(progress)};
     BuildTimes times;
     CountReport report;
@@ -110,15 +104,15 @@ BuildFacts build_static(const std::string& tokens_path, const std::string& llama
         const nb::gil_scoped_release release;
         report = build_files(tokens_path, llama_out, frozen_out, options, times);
     }
-    auto result = python_counts<BuildFacts>(report);
-    result["n_tokens"] = report.n_tokens;
-    result["read_ns"] = times.read_ns;
-    result["scan_ns"] = report.scan_ns;
-    result["partition_ns"] = report.partition_ns;
-    result["sort_write_ns"] = report.sort_write_ns;
-    result["map_ns"] = times.map_ns;
-    result["sync_ns"] = times.sync_ns;
-    result["total_ns"] = times.total_ns;
+    Figures result = python_counts(report);
+    result.add({{"n_tokens", report.n_tokens},
+                {"read_ns", times.read_ns},
+                {"scan_ns", report.scan_ns},
+                {"partition_ns", report.partition_ns},
+                {"sort_write_ns", report.sort_write_ns},
+                {"map_ns", times.map_ns},
+                {"sync_ns", times.sync_ns},
+                {"total_ns", times.total_ns}});
     return result;
 }
 
@@ -138,9 +132,7 @@ Counts count_tokens(const nb::bytes& tokens, std::uint64_t vocab_size, unsigned 
     Counts counts;
     const CountOptions options{jobs, vocab_size, largest_count, {}};
     count_bigrams(std::move(buffer), "<bytes>", options,
-                  [&](Bigram bigram, std::span<const Successor> successors) {
-                      append_counts(counts, bigram, successors);
-                  });
+                  [&](Bigram bigram, auto list) { append_counts(counts, bigram, list); });
     return counts;
 }
 
@@ -149,30 +141,29 @@ Counts read_llama(const std::string& path) {
     Source source = Source::from_file(path);
     const SortedCache cache(source, 0, check_signals);
     Counts counts;
-    cache.for_each(
-        [&](Bigram bigram, std::span<const Successor> list) { append_counts(counts, bigram, list); });
+    cache.for_each([&](Bigram bigram, auto list) { append_counts(counts, bigram, list); });
     return counts;
 }
 
-FreezeFacts freeze_file(const std::string& source, const std::string& target, bool paired,
-                        std::uint64_t vocab_size) {
+Figures freeze_file(const std::string& source, const std::string& target, bool paired,
+                    std::uint64_t vocab_size) {
     FreezeReport report;
     {
         const nb::gil_scoped_release release;
         report = freeze(source, target, layout_of(paired), vocab_size, check_signals);
     }
-    FreezeFacts result;
-    result["n_bigrams"] = report.n_bigrams;
-    result["n_pairs"] = report.n_successors;
-    result["bytes"] = report.file_bytes;
-    result["read_ns"] = report.read_ns;
-    result["write_ns"] = report.write_ns;
+    Figures result;
+    result.add({{"n_bigrams", report.n_bigrams},
+                {"n_pairs", report.n_successors},
+                {"bytes", report.file_bytes},
+                {"read_ns", report.read_ns},
+                {"write_ns", report.write_ns}});
     return result;
 }
 
 // Loads (without verifying), then verifies, and says how long each took.
 template <MapLayout layout>
-FrozenFacts check_frozen_in(const std::string& path) {
+Figures check_frozen_in(const std::string& path) {
     LapTimer watch;
     std::uint64_t load_ns = 0;
     std::uint64_t verify_ns = 0;
@@ -184,20 +175,20 @@ FrozenFacts check_frozen_in(const std::string& path) {
         file.verify();
         verify_ns = watch.lap();
     }
-    FrozenFacts result;
+    Figures result;
     result["layout"] = layout == MapLayout::split ? "split" : "paired";
-    result["n_bigrams"] = file.n_bigrams();
-    result["n_pairs"] = file.n_successors();
-    result["vocabulary_size"] = file.vocabulary_size();
-    result["token_limit"] = file.token_limit();
-    result["bytes"] = file.static_bytes();
-    result["map_offset"] = file.static_bytes() - file.map().bytes().size();
-    result["load_ns"] = load_ns;
-    result["verify_ns"] = verify_ns;
+    result.add({{"n_bigrams", file.n_bigrams()},
+                {"n_pairs", file.n_successors()},
+                {"vocabulary_size", file.vocabulary_size()},
+                {"token_limit", file.token_limit()},
+                {"bytes", file.static_bytes()},
+                {"map_offset", file.static_bytes() - file.map().bytes().size()},
+                {"load_ns", load_ns},
+                {"verify_ns", verify_ns}});
     return result;
 }
 
-FrozenFacts check_frozen(const std::string& path) {
+Figures check_frozen(const std::string& path) {
     return frozen_layout(path) == MapLayout::paired ? check_frozen_in<MapLayout::paired>(path)
                                                     : check_frozen_in<MapLayout::split>(path);
 }
@@ -220,11 +211,11 @@ std::vector<std::vector<std::pair<Token, std::int32_t>>> frozen_find(
 }
 
 // Of a llama.cpp file every figure; a frozen file keeps no list of its bigrams, so its shares are unknown.
-StaticFacts statistics(const std::string& path) {
+Figures statistics(const std::string& path) {
     const StaticFormat format = detect_static_format(path);
-    StaticFacts result;
+    Figures result;
     if (format == StaticFormat::frozen || format == StaticFormat::paired) {
-        const FrozenFacts header = check_frozen(path);
+        const Figures header = check_frozen(path);
         for (const char* known : {"n_bigrams", "n_pairs", "token_limit"}) {
             result[known] = header[known];
         }
@@ -241,7 +232,7 @@ StaticFacts statistics(const std::string& path) {
             cache.for_each([&](Bigram, std::span<const Successor> list) { report.add(list.size()); });
             token_limit = cache.token_limit();
         }
-        result = python_counts<StaticFacts>(report);
+        result = python_counts(report);
         result["token_limit"] = token_limit;
     }
     result["format"] = format_name(format);
@@ -293,7 +284,7 @@ std::vector<std::optional<std::uint64_t>> vmap_lookup_many(const nb::bytes& map,
 NB_MODULE(_builder, module) {
     using namespace nb::literals;
     constexpr std::uint64_t largest_count = std::numeric_limits<std::int32_t>::max();
-    translate_helper_errors();
+    translate_input_errors();
     module.doc() = "Builds, freezes and describes static caches. Bad input is a ValueError of one line.";
 
     module.def("build_static", &build_static, "tokens_path"_a, "llama_out"_a,
@@ -325,12 +316,6 @@ NB_MODULE(_builder, module) {
                "Bytes of a VMAP0001 (or PMAP0001) map from (first, second, value) triples.");
     module.def("vmap_lookup_many", &vmap_lookup_many, "map"_a, "keys"_a,
                "For every (first, second) its value in a VMAP0001 or PMAP0001 map, or None.");
-    module.def(
-        "vmap_lookup",
-        [](const nb::bytes& map, Token first, Token second) {
-            return vmap_lookup_many(map, {{first, second}}).front();
-        },
-        "map"_a, "first"_a, "second"_a, "One look-up as in vmap_lookup_many.");
     module.def(
         "xxh64", [](const nb::bytes& bytes, std::uint64_t seed) { return xxh64(bytes_of(bytes), seed); },
         "bytes"_a, "seed"_a = 0, "XXH64 of bytes.");

@@ -9,7 +9,6 @@
 #include <array>
 #include <cstdint>
 #include <cstdio>
-#include <exception>
 #include <limits>
 #include <optional>
 #include <span>
@@ -20,6 +19,7 @@
 #include "base/check.hpp"
 #include "base/clock.hpp"
 #include "base/types.hpp"
+#include "bindings/python_errors.hpp"
 #include "bindings/python_progress.hpp"
 #include "bindings/python_values.hpp"
 #include "counting/bigram_counts.hpp"
@@ -35,25 +35,19 @@ namespace {
 
 using namespace ladder;
 
-LADDER_FACTS(ScanFacts);
-LADDER_FACTS(PartFacts);
-LADDER_FACTS(MergeFacts);
-LADDER_FACTS(NestedFacts);
-LADDER_FACTS(SortedFacts);
-
 std::string hex(std::uint64_t value) {
     std::array<char, 17> text{};
     std::snprintf(text.data(), text.size(), "%016llx", static_cast<unsigned long long>(value));
     return text.data();
 }
 
-ScanFacts scan(const std::string& path, std::uint64_t vocab_size, const nb::object& progress) {
+Figures scan(const std::string& path, std::uint64_t vocab_size, const nb::object& progress) {
     CacheScan found;
     {
         const nb::gil_scoped_release release;
         found = scan_cache(path, vocab_size, python_progress(progress));
     }
-    auto result = python_counts<ScanFacts>(found.counts);
+    Figures result = python_counts(found.counts);
     result["content"] = hex(found.digest.high) + hex(found.digest.low);
     result["token_limit"] = found.token_limit;
     result["total_count"] = found.total_count;
@@ -62,9 +56,9 @@ ScanFacts scan(const std::string& path, std::uint64_t vocab_size, const nb::obje
     return result;
 }
 
-PartFacts count_tokens_part(const std::string& tokens, std::uint64_t first, std::uint64_t n,
-                            const std::string& target, std::uint64_t vocab_size, unsigned jobs,
-                            const nb::object& progress, std::uint64_t largest_count) {
+Figures count_tokens_part(const std::string& tokens, std::uint64_t first, std::uint64_t n,
+                          const std::string& target, std::uint64_t vocab_size, unsigned jobs,
+                          const nb::object& progress, std::uint64_t largest_count) {
     CountReport report;
     {
         const nb::gil_scoped_release release;
@@ -75,10 +69,10 @@ PartFacts count_tokens_part(const std::string& tokens, std::uint64_t first, std:
         options.progress = python_progress(progress);
         report = count_part(tokens, first, n, target, options);
     }
-    auto result = python_counts<PartFacts>(report);
-    result["scan_ns"] = report.scan_ns;
-    result["partition_ns"] = report.partition_ns;
-    result["sort_write_ns"] = report.sort_write_ns;
+    Figures result = python_counts(report);
+    result.add({{"scan_ns", report.scan_ns},
+                {"partition_ns", report.partition_ns},
+                {"sort_write_ns", report.sort_write_ns}});
     return result;
 }
 
@@ -88,9 +82,9 @@ std::vector<std::string> sort_file(const std::string& source, const std::string&
     return sort_cache(source, prefix, memory_bytes, python_progress(progress));
 }
 
-MergeFacts merge(const std::vector<std::string>& sources, const std::string& target,
-                 const std::optional<std::string>& unique_in, const nb::object& progress,
-                 std::uint64_t largest_count) {
+Figures merge(const std::vector<std::string>& sources, const std::string& target,
+              const std::optional<std::string>& unique_in, const nb::object& progress,
+              std::uint64_t largest_count) {
     CountReport report;
     LapTimer watch;
     std::uint64_t merge_ns = 0;
@@ -104,7 +98,7 @@ MergeFacts merge(const std::vector<std::string>& sources, const std::string& tar
         }
         merge_ns = watch.lap();
     }
-    auto result = python_counts<MergeFacts>(report);
+    Figures result = python_counts(report);
     result["merge_ns"] = merge_ns;
     return result;
 }
@@ -124,9 +118,8 @@ std::vector<nb::bytes> count_bytes(const nb::bytes& tokens, const std::vector<st
         options.largest_count = largest_count;
         options.first_byte = first_byte;
         RangeSplitter splitter(bounds);
-        count_bigrams(
-            std::move(buffer), name, options,
-            [&](Bigram bigram, std::span<const Successor> successors) { splitter.add(bigram, successors); });
+        count_bigrams(std::move(buffer), name, options,
+                      [&](Bigram bigram, auto list) { splitter.add(bigram, list); });
         parts = splitter.take();
     }
     std::vector<nb::bytes> result;
@@ -151,17 +144,16 @@ nb::bytes merge_bytes(const std::vector<nb::bytes>& caches, const std::string& n
         options.name = name;
         MemorySink sink;
         LlamaCacheWriter writer(sink);
-        CacheMerger(std::move(sources), options)
-            .run([&](Bigram bigram, std::span<const Successor> successors) {
-                writer.write(bigram, successors);
-            });
+        CacheMerger(std::move(sources), options).run([&](Bigram bigram, auto list) {
+            writer.write(bigram, list);
+        });
         merged = sink.take();
     }
     return to_python(merged);
 }
 
-NestedFacts count_nested_maps(const std::string& tokens_path, const std::optional<std::string>& target,
-                              std::uint64_t max_tokens) {
+Figures count_nested_maps(const std::string& tokens_path, const std::optional<std::string>& target,
+                          std::uint64_t max_tokens) {
     std::uint64_t count_ns = 0;
     std::uint64_t n_tokens = 0;
     std::uint64_t n_bigrams = 0;
@@ -183,15 +175,13 @@ NestedFacts count_nested_maps(const std::string& tokens_path, const std::optiona
             file.commit();
         }
     }
-    NestedFacts result;
-    result["n_tokens"] = n_tokens;
-    result["n_bigrams"] = n_bigrams;
-    result["count_ns"] = count_ns;
+    Figures result;
+    result.add({{"n_tokens", n_tokens}, {"n_bigrams", n_bigrams}, {"count_ns", count_ns}});
     return result;
 }
 
 // The builder's counting alone, for the same comparison: nothing is written.
-SortedFacts count_sorted(const std::string& tokens_path, unsigned jobs, std::uint64_t max_tokens) {
+Figures count_sorted(const std::string& tokens_path, unsigned jobs, std::uint64_t max_tokens) {
     CountReport report;
     std::uint64_t count_ns = 0;
     std::uint64_t n_tokens = 0;
@@ -208,9 +198,8 @@ SortedFacts count_sorted(const std::string& tokens_path, unsigned jobs, std::uin
             count_bigrams(std::move(part), tokens_path, options, [](Bigram, std::span<const Successor>) {});
         count_ns = watch.lap();
     }
-    auto result = python_counts<SortedFacts>(report);
-    result["n_tokens"] = n_tokens;
-    result["count_ns"] = count_ns;
+    Figures result = python_counts(report);
+    result.add({{"n_tokens", n_tokens}, {"count_ns", count_ns}});
     return result;
 }
 
@@ -220,7 +209,7 @@ NB_MODULE(_caches, module) {
     using namespace nb::literals;
     constexpr std::uint64_t largest_count = std::numeric_limits<std::int32_t>::max();
     constexpr std::uint64_t all = std::numeric_limits<std::uint64_t>::max();
-    translate_helper_errors();
+    translate_input_errors();
     module.doc() = "Static caches in bounded memory. Bad input is a ValueError of one line.";
     module.def("scan", &scan, "path"_a, "vocab_size"_a = 0, "progress"_a.none() = nb::none(),
                "Reads and checks a cache in llama.cpp's format: counts, shares, token_limit, sorted, and a "

@@ -1,24 +1,29 @@
-// What every helper module says to Python: bytes, counts, bad input, and dictionaries whose type has a name.
+// What every helper module says to Python: bytes and figures.
 #pragma once
 
 #include <nanobind/nanobind.h>
 
 #include <cstddef>
 #include <cstdint>
-#include <exception>
-#include <new>
+#include <initializer_list>
 #include <span>
+#include <utility>
 
-#include "base/check.hpp"
 #include "counting/bigram_counts.hpp"
 
-// A dict that the stubs know as a TypedDict of draft_ladder.base.helpers.
-#define LADDER_FACTS(Name)                                                                        \
-    class Name : public nanobind::dict {                                                          \
-        NB_OBJECT_DEFAULT(Name, nanobind::dict, "draft_ladder.base.helpers." #Name, PyDict_Check) \
-    }
-
 namespace ladder {
+
+// A dict of figures by name: what the stubs call it is the package's word for it.
+class Figures : public nanobind::dict {
+    NB_OBJECT_DEFAULT(Figures, nanobind::dict, "draft_ladder.base.interfaces.Figures", PyDict_Check)
+
+public:
+    void add(std::initializer_list<std::pair<const char*, std::uint64_t>> figures) {
+        for (const auto& [name, figure] : figures) {
+            (*this)[name] = figure;
+        }
+    }
+};
 
 [[nodiscard]] inline std::span<const std::byte> bytes_of(const nanobind::bytes& bytes) {
     return {reinterpret_cast<const std::byte*>(bytes.c_str()), bytes.size()};
@@ -36,28 +41,12 @@ namespace ladder {
     return nanobind::float_(static_cast<double>(part) / static_cast<double>(whole));
 }
 
-template <class Facts>
-[[nodiscard]] Facts python_counts(const CountReport& report) {
-    Facts result;
-    result["n_bigrams"] = report.n_bigrams;
-    result["n_pairs"] = report.n_pairs;
+[[nodiscard]] inline Figures python_counts(const CountReport& report) {
+    Figures result;
+    result.add({{"n_bigrams", report.n_bigrams}, {"n_pairs", report.n_pairs}, {"largest", report.largest}});
     result["single_share"] = python_share(report.n_single, report.n_bigrams);
     result["at_most_100_share"] = python_share(report.n_at_most_100, report.n_bigrams);
-    result["largest"] = report.largest;
     return result;
-}
-
-// Bad input becomes a ValueError of one line.
-inline void translate_helper_errors() {
-    nanobind::register_exception_translator([](const std::exception_ptr& error, void*) {
-        try {
-            std::rethrow_exception(error);
-        } catch (const InputError& bad_input) {
-            PyErr_SetString(PyExc_ValueError, bad_input.what());
-        } catch (const std::bad_alloc&) {
-            PyErr_SetString(PyExc_MemoryError, "not enough memory; use a smaller corpus");
-        }
-    });
 }
 
 }  // namespace ladder

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "base/tokens.hpp"
+#include "bindings/python_errors.hpp"
 #include "bindings/replay_report.hpp"
 #include "drafting/drafter.hpp"
 #include "drafting/replay.hpp"
@@ -254,16 +255,6 @@ private:
     std::size_t n_ctx_ = 0;
     ReplayResult result_;
 };
-
-inline void translate_input_errors() {
-    nb::register_exception_translator([](const std::exception_ptr& error, void*) {
-        try {
-            std::rethrow_exception(error);
-        } catch (const InputError& input) {
-            PyErr_SetString(PyExc_ValueError, input.what());
-        }
-    });
-}
 
 inline nb::class_<AnySession> define_session(nb::module_& module) {
     return nb::class_<AnySession>(module, "Drafter")

@@ -9,9 +9,6 @@
 #include <bit>
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
-#include <exception>
-#include <new>
 #include <span>
 #include <string>
 #include <utility>
@@ -19,6 +16,7 @@
 
 #include "base/check.hpp"
 #include "base/types.hpp"
+#include "bindings/python_errors.hpp"
 #include "bindings/python_values.hpp"
 #include "counting/bigram_counts.hpp"
 #include "textgen/synthetic.hpp"
@@ -28,8 +26,6 @@ namespace nb = nanobind;
 namespace {
 
 using namespace ladder;
-
-LADDER_FACTS(PrefixCounts);
 
 // Token files are little-endian and these modules write memory as it is.
 static_assert(std::endian::native == std::endian::little);
@@ -68,7 +64,7 @@ synthetic::Parameters parameters_of(const nb::dict& dict) {
 // A language and one stream of its documents, read from the start.
 class Generator {
 public:
-    Generator(const nb::dict& parameters, std::uint64_t language_seed, std::uint64_t stream_seed)
+    Generator(const Figures& parameters, std::uint64_t language_seed, std::uint64_t stream_seed)
         : language_(parameters_of(parameters), language_seed), text_(language_, stream_seed) {}
     Generator(const Generator&) = delete;
     Generator& operator=(const Generator&) = delete;
@@ -92,9 +88,8 @@ private:
 
 using TokenArray = nb::ndarray<const Token, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 
-std::vector<PrefixCounts> count_prefixes(const TokenArray& tokens,
-                                         const std::vector<std::uint64_t>& lengths) {
-    std::vector<PrefixCounts> result;
+std::vector<Figures> count_prefixes(const TokenArray& tokens, const std::vector<std::uint64_t>& lengths) {
+    std::vector<Figures> result;
     for (const std::uint64_t length : lengths) {
         if (length > tokens.size()) {
             throw InputError("prefix of " + std::to_string(length) + " tokens: there are " +
@@ -109,13 +104,13 @@ std::vector<PrefixCounts> count_prefixes(const TokenArray& tokens,
         if (PyErr_CheckSignals() != 0) {
             throw nb::python_error();
         }
-        PrefixCounts counts;
-        counts["n_tokens"] = length;
-        counts["n_bigrams"] = report.n_bigrams;
-        counts["n_pairs"] = report.n_pairs;
-        counts["n_single"] = report.n_single;
-        counts["n_at_most_100"] = report.n_at_most_100;
-        counts["largest"] = report.largest;
+        Figures counts;
+        counts.add({{"n_tokens", length},
+                    {"n_bigrams", report.n_bigrams},
+                    {"n_pairs", report.n_pairs},
+                    {"n_single", report.n_single},
+                    {"n_at_most_100", report.n_at_most_100},
+                    {"largest", report.largest}});
         result.push_back(counts);
     }
     return result;
@@ -125,11 +120,11 @@ std::vector<PrefixCounts> count_prefixes(const TokenArray& tokens,
 
 NB_MODULE(_synthetic, module) {
     using namespace nb::literals;
-    translate_helper_errors();
+    translate_input_errors();
     module.doc() =
         "Synthetic token streams, and counts of token streams. Bad input is a ValueError of one line.";
     nb::class_<Generator>(module, "Generator", "The tokens of one stream of one language, from its start.")
-        .def(nb::init<const nb::dict&, std::uint64_t, std::uint64_t>(), "parameters"_a, "language_seed"_a,
+        .def(nb::init<const Figures&, std::uint64_t, std::uint64_t>(), "parameters"_a, "language_seed"_a,
              "stream_seed"_a)
         .def("read", &Generator::read, "n_tokens"_a, "The next tokens as int32 little-endian bytes.")
         .def("documents", &Generator::documents, "Documents begun so far.")

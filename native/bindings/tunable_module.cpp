@@ -1,5 +1,4 @@
 // A drafter whose thresholds are set at run time: for users, never measured as a variant.
-#include <array>
 #include <string>
 
 #include "bindings/session.hpp"

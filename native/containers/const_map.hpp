@@ -9,18 +9,14 @@
 // Keys are hashed with XXH64 over the two tokens as 8 little-endian bytes.
 #pragma once
 
-#include <algorithm>
 #include <array>
 #include <bit>
-#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <limits>
 #include <span>
 #include <string>
-#include <utility>
-#include <vector>
 
 #include "base/aligned_buffer.hpp"
 #include "base/check.hpp"

@@ -21,7 +21,6 @@
 #include "base/types.hpp"
 #include "counting/partitions.hpp"
 #include "counting/progress.hpp"
-#include "counting/radix_sort.hpp"
 #include "counting/task_pool.hpp"
 #include "formats/static_format.hpp"
 

@@ -142,8 +142,7 @@ inline CountReport merge_sorted(const std::vector<std::string>& paths, const std
     CacheMerger merger(std::move(sources), options);
     AtomicFile file(target);
     LlamaCacheWriter writer(file);
-    const CountReport report = merger.run(
-        [&](Bigram bigram, std::span<const Successor> successors) { writer.write(bigram, successors); });
+    const CountReport report = merger.run([&](Bigram bigram, auto list) { writer.write(bigram, list); });
     file.commit();
     return report;
 }

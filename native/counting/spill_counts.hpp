@@ -44,9 +44,8 @@ inline CountReport count_part(const std::string& tokens_path, std::uint64_t firs
     LlamaCacheWriter writer(out);
     CountOptions part = options;
     part.first_byte = begin;
-    const CountReport report = count_bigrams(
-        std::move(bytes), tokens_path, part,
-        [&](Bigram bigram, std::span<const Successor> successors) { writer.write(bigram, successors); });
+    const CountReport report = count_bigrams(std::move(bytes), tokens_path, part,
+                                             [&](Bigram bigram, auto list) { writer.write(bigram, list); });
     out.commit();
     return report;
 }

@@ -99,8 +99,7 @@ struct FreezeReport {
     const SortedCache cache(source, vocabulary_size, poll);
     report.read_ns = watch.lap();
     FrozenWriter writer(sink, layout, vocabulary_size);
-    cache.for_each(
-        [&](Bigram bigram, std::span<const Successor> successors) { writer.add(bigram, successors); });
+    cache.for_each([&](Bigram bigram, auto list) { writer.add(bigram, list); });
     const frozen::Header& header = writer.finish();
     report.write_ns = watch.lap();
     report.n_bigrams = header.n_bigrams;

@@ -8,12 +8,10 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
 #include <span>
 #include <string>
 #include <type_traits>
 #include <utility>
-#include <vector>
 
 #include "base/check.hpp"
 #include "base/types.hpp"

@@ -149,6 +149,17 @@ inline void check_successors(const Source& source, std::uint64_t offset, Bigram 
     }
 }
 
+// The next n-gram and its successors, checked; the span is valid until the next take.
+[[nodiscard]] inline std::pair<Bigram, std::span<const Successor>> read_record(Source& source,
+                                                                               std::vector<Token>& scratch) {
+    const std::uint64_t start = source.offset();
+    const auto [bigram, n_successors] = read_header(source);
+    const std::byte* bytes = source.take(n_successors * sizeof(Successor));
+    const std::span<const Successor> successors(reinterpret_cast<const Successor*>(bytes), n_successors);
+    check_successors(source, start + llama_header_bytes, bigram, successors, scratch);
+    return {bigram, successors};
+}
+
 }  // namespace llama_cache
 
 // Calls on_ngram(Bigram, std::span<const Successor>, std::uint64_t offset) for every n-gram in file order;
@@ -160,10 +171,7 @@ void read_llama_cache(Source& source, OnNgram&& on_ngram) {
     std::vector<Token> scratch;
     while (source.remaining() > 0) {
         const std::uint64_t start = source.offset();
-        const auto [bigram, n_successors] = llama_cache::read_header(source);
-        const std::byte* bytes = source.take(n_successors * sizeof(Successor));
-        const std::span<const Successor> successors(reinterpret_cast<const Successor*>(bytes), n_successors);
-        llama_cache::check_successors(source, start + llama_header_bytes, bigram, successors, scratch);
+        const auto [bigram, successors] = llama_cache::read_record(source, scratch);
         on_ngram(bigram, successors, start);
     }
 }

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <functional>
 #include <span>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -110,19 +111,15 @@ public:
             return false;
         }
         const std::uint64_t offset = source_.offset();
-        const auto [bigram, n_successors] = llama_cache::read_header(source_);
-        const std::byte* bytes = source_.take(n_successors * sizeof(Successor));
-        successors_ = {reinterpret_cast<const Successor*>(bytes), n_successors};
-        llama_cache::check_successors(source_, offset + llama_header_bytes, bigram, successors_, scratch_);
-        const std::uint64_t key = order_key(bigram);
+        std::tie(bigram_, successors_) = llama_cache::read_record(source_, scratch_);
+        const std::uint64_t key = order_key(bigram_);
         const bool ascending = std::is_sorted(successors_.begin(), successors_.end(), by_token);
         if ((started_ && key <= key_) || !ascending) {
-            throw InputError(source_.name(), offset, "n-gram " + bigram_words(bigram) + " is not in order",
+            throw InputError(source_.name(), offset, "n-gram " + bigram_words(bigram_) + " is not in order",
                              "sort the cache first");
         }
         started_ = true;
         key_ = key;
-        bigram_ = bigram;
         return true;
     }
 

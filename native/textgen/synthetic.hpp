@@ -1,5 +1,5 @@
 // A seeded source of token streams whose n-gram statistics are those of English text; what its parameters
-// were fitted to stands in harness/text/synthetic.py.
+// were fitted to stands in harness/draft_ladder/data/synthetic.py.
 //
 // The language is a hierarchical Pitman-Yor process in stick-breaking form: a context's successors are
 // "atoms" 0, 1, 2, ... with power-law weights, and each atom is a draw from the next shorter context (trigram

@@ -251,7 +251,7 @@ def test_bos_and_eos_follow_the_files_policy(tmp_path: Path) -> None:
     assert around(add_eos_token=True) == ((0,), (1,))
     assert around(pre="gpt-2") == ((), ())
     assert around(pre="gpt-2", add_bos_token=True) == ((0,), ())
-    with pytest.raises(InputError, match="bos_token_id: 100000 is no token"):
+    with pytest.raises(InputError, match="bos_token_id: 100000"):
         around(bos_token_id=100_000)
     assert GgufTokenizer(small(tmp_path)).encode_text("").tolist() == [0]
 
@@ -314,20 +314,17 @@ def test_a_special_token_with_a_cut_inside_takes_the_proof_away(tmp_path: Path) 
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"model": "llama"}, r"tokenizer\.ggml\.model: 'llama' is not supported .*; name the model's own"),
-        (
-            {"pre": "kimi-k2"},
-            r"pre-tokenizer 'kimi-k2' is not supported; name the model's own",
-        ),
-        ({"pre": 7}, r"pre-tokenizer 7 is not supported"),
-        ({"model": None}, r"tokenizer\.ggml\.model: is missing"),
-        ({"tokens": None}, r"tokenizer\.ggml\.tokens: is missing"),
-        ({"merges": None}, r"tokenizer\.ggml\.merges: is not a list"),
-        ({"merges": ["ab"]}, r"tokenizer\.ggml\.merges: 'ab' is not a pair"),
-        ({"merges": ["b c"]}, r"tokenizer\.ggml\.merges: do not fit the vocabulary"),
-        ({"tokens": ["a", "b", "a"]}, r"tokenizer\.ggml\.tokens: 'a' occurs twice"),
-        ({"tokens": [b"\xff"]}, r"byte \d+: a string is not UTF-8"),
-        ({"token_type": [1, 1]}, r"tokenizer\.ggml\.token_type: is not a list of 263 types"),
+        ({"model": "llama"}, r"tokenizer\.ggml\.model: 'llama'"),
+        ({"pre": "kimi-k2"}, r"tokenizer\.ggml\.pre: .*'kimi-k2'"),
+        ({"pre": 7}, r"tokenizer\.ggml\.pre: .*7"),
+        ({"model": None}, r"tokenizer\.ggml\.model: "),
+        ({"tokens": None}, r"tokenizer\.ggml\.tokens: "),
+        ({"merges": None}, r"tokenizer\.ggml\.merges: "),
+        ({"merges": ["ab"]}, r"tokenizer\.ggml\.merges: 'ab'"),
+        ({"merges": ["b c"]}, r"tokenizer\.ggml\.merges: "),
+        ({"tokens": ["a", "b", "a"]}, r"tokenizer\.ggml\.tokens: 'a'"),
+        ({"tokens": [b"\xff"]}, r"byte \d+: .*UTF-8"),
+        ({"token_type": [1, 1]}, r"tokenizer\.ggml\.token_type: .*263"),
     ],
 )
 def test_vocabularies_that_cannot_be_used_are_named(
@@ -342,13 +339,13 @@ def test_vocabularies_that_cannot_be_used_are_named(
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda raw: b"", "byte 0: is not a GGUF file"),
-        (lambda raw: b"ggml" + raw[4:], "byte 0: is not a GGUF file"),
-        (lambda raw: raw[:4] + struct.pack("<I", 1) + raw[8:], "byte 4: has GGUF version 1; 2 and 3"),
-        (lambda raw: raw[:4] + struct.pack(">I", 3) + raw[8:], "byte 4: is big-endian"),
+        (lambda raw: b"", "byte 0: "),
+        (lambda raw: b"ggml" + raw[4:], "byte 0: "),
+        (lambda raw: raw[:4] + struct.pack("<I", 1) + raw[8:], "byte 4: .*version 1"),
+        (lambda raw: raw[:4] + struct.pack(">I", 3) + raw[8:], "byte 4: .*endian"),
         (
             lambda raw: raw[:24] + struct.pack("<Q", 1 << 60) + raw[32:],
-            "byte 24: a key of 1152921504606846976",
+            "byte 24: ",
         ),
     ],
 )
@@ -373,13 +370,24 @@ def test_a_file_cut_at_any_byte_is_an_error_with_an_offset(tmp_path: Path) -> No
     assert read_gguf_vocabulary(path).tokens == ["a", "b", "ab"]
 
 
-def test_a_false_length_meets_the_files_end_not_the_memorys(tmp_path: Path) -> None:
+@pytest.mark.parametrize("key", ["tokenizer.ggml.tokens", "tokenizer.ggml.token_type", "general.languages"])
+def test_a_false_length_meets_the_files_end_not_the_memorys(tmp_path: Path, key: str) -> None:
     raw = gguf(small_fields())
-    place = raw.index(b"tokenizer.ggml.tokens") + len(b"tokenizer.ggml.tokens") + 8
+    place = raw.index(key.encode()) + len(key) + 8
     path = tmp_path / "a.gguf"
     path.write_bytes(raw[:place] + struct.pack("<Q", 1 << 62) + raw[place + 8 :])
     with pytest.raises(InputError, match=r"byte \d+: "):
         GgufTokenizer(path)
+
+
+def test_values_equal_those_of_llama_cpps_own_package(tmp_path: Path) -> None:
+    package = pytest.importorskip("gguf", reason="gguf is not installed")
+    fields = package.GGUFReader(small(tmp_path)).fields
+    vocabulary = read_gguf_vocabulary(tmp_path / "small.gguf")
+    assert vocabulary.tokens == fields["tokenizer.ggml.tokens"].contents()
+    assert [" ".join(pair) for pair in vocabulary.merges] == fields["tokenizer.ggml.merges"].contents()
+    assert vocabulary.pre == fields["tokenizer.ggml.pre"].contents()
+    assert list(vocabulary.prefix) == [fields["tokenizer.ggml.bos_token_id"].contents()]
 
 
 def test_folders_and_missing_files_are_errors(tmp_path: Path) -> None:

@@ -87,7 +87,7 @@ def test_maps_of_every_small_size_round_trip_both_ways(builder: Any, size: int, 
     theirs = READERS[paired].from_bytes(ours)
     assert [theirs.get(key_bytes(*key)) for key in content] == list(content.values())
     assert builder.vmap_lookup_many(ours, list(content)) == list(content.values())
-    assert builder.vmap_lookup(ours, 5, 5) is None
+    assert builder.vmap_lookup_many(ours, [(5, 5)]) == [None]
     written = READERS[paired]({key_bytes(*key): value for key, value in content.items()}).to_bytes()
     assert builder.vmap_lookup_many(written, list(content)) == list(content.values())
 
@@ -116,11 +116,11 @@ def test_a_damaged_map_is_refused_at_every_byte(builder: Any, paired: bool) -> N
     whole = builder.vmap_from_pairs([(i, i + 1, i) for i in range(20)], paired)
     for at in range(len(whole)):
         with pytest.raises(ValueError, match=r"<bytes>: byte \d+: .*; "):
-            builder.vmap_lookup(whole[:at], 1, 2)
+            builder.vmap_lookup_many(whole[:at], [(1, 2)])
         flipped = bytearray(whole)
         flipped[at] ^= 1 << at % 8
         with pytest.raises(ValueError, match=r"<bytes>: byte \d+: .*; "):
-            builder.vmap_lookup(bytes(flipped), 1, 2)
+            builder.vmap_lookup_many(bytes(flipped), [(1, 2)])
 
 
 def fnv1a(data: bytes) -> int:
@@ -140,7 +140,7 @@ def test_segments_that_would_read_outside_are_refused(builder: Any, segments: tu
     hostile = whole[:16] + struct.pack("<II", *segments) + whole[24:-8]
     hostile += struct.pack("<Q", fnv1a(hostile))
     with pytest.raises(ValueError, match="byte 16: the const map's segments do not add up"):
-        builder.vmap_lookup(hostile, 1, 2)
+        builder.vmap_lookup_many(hostile, [(1, 2)])
 
 
 def test_xxh64_agrees_with_the_xxhash_package(builder: Any) -> None:

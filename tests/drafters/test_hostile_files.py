@@ -154,11 +154,11 @@ def summary_with(folder: Path, **fields: int) -> bytes:
     source.write_bytes(record(1, 2, 3, 4, 5, 6))
     variant.module.convert_static(str(source), str(target))
     data = bytearray(target.read_bytes())
-    offsets = {"token_limit": 64, "n_lines": 88, "lists_offset": 104, "lists_bytes": 112}
+    offsets = {"token_limit": 32, "n_lines": 56, "lists_offset": 72, "lists_bytes": 80}
     for name, value in fields.items():
         struct.pack_into("<Q", data, offsets[name], value)
-    struct.pack_into("<Q", data, 120, xxhash.xxh64_intdigest(bytes(data[136:])))
-    struct.pack_into("<Q", data, 128, xxhash.xxh64_intdigest(bytes(data[:128])))
+    struct.pack_into("<Q", data, 88, xxhash.xxh64_intdigest(bytes(data[104:])))
+    struct.pack_into("<Q", data, 96, xxhash.xxh64_intdigest(bytes(data[:96])))
     return bytes(data)
 
 
@@ -178,3 +178,11 @@ def test_a_summary_file_whose_entries_cannot_hold_its_tokens_is_refused(tmp_path
     for token_limit in (0, (1 << 31) + 1):
         with pytest.raises(ValueError, match=r"byte \d+: its token limit is 0 or beyond 2\^31; "):
             variant.drafter(summary_with(tmp_path, token_limit=token_limit))
+
+
+def test_a_summary_file_of_the_first_version_is_refused_by_its_version(tmp_path: Path) -> None:
+    (variant,) = [variant for variant in variants() if variant.static_format == "summary"]
+    old = bytearray(summary_with(tmp_path))
+    struct.pack_into("<I", old, 8, 1)
+    with pytest.raises(ValueError, match=r"byte 8: .*version 1.*version 2; build it again"):
+        variant.drafter(bytes(old))
