@@ -173,6 +173,7 @@ def test_caches_of_different_tokenizers_are_not_merged(tmp_path: Path) -> None:
     third = written(tmp_path / "3.bin", SMALL)
     merge_caches([first, first], tmp_path / "same.bin")
     assert vocabulary_of(tmp_path / "same.bin") == A
+    described(written(tmp_path / "unknown.bin", SMALL), B)  # what was there before
     merge_caches([first, third], tmp_path / "unknown.bin")
     assert vocabulary_of(tmp_path / "unknown.bin") is None
 
