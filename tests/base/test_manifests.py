@@ -122,6 +122,7 @@ def test_only_temporary_files_of_dead_processes_of_this_host_are_removed(tmp_pat
         assert int(pid) == os.getpid()
         abandoned = [
             tmp_path / f".x.{host}-{dead.pid}-{start}.1-0.tmp",
+            tmp_path / f"..x.{host}-{dead.pid}-{start}.1-0.tmp.{dead.pid}.a2b3c4.tmp",  # a native module's
             tmp_path / f".x.{host}-{pid}-{int(start) - 60}.1-0.tmp",  # the number was given out again
         ]
         foreign = tmp_path / f".x.{'0' * 8}-{dead.pid}-{start}.1-0.tmp"  # alive elsewhere?

@@ -143,12 +143,14 @@ def _host_name_hash() -> str:
 
 
 def _remove_abandoned(path: Path) -> None:
-    """Remove temporary files that a killed process of this host left for this very target.
+    """Remove temporary files that a killed process of this host left for this very target, those that the
+    native modules make beside a temporary file among them (one more dot before, more letters behind).
 
     Whether another host's writer is alive cannot be seen from here: its files stay.
     """
-    for leftover in path.parent.glob(f".{glob.escape(path.name)}.*.tmp"):
-        owner = re.fullmatch(r"([0-9a-f]{8})-(\d+)-(\d+)", leftover.name.split(".")[-3])
+    named = re.compile(rf"\.+{re.escape(path.name)}\.([0-9a-f]{{8}})-(\d+)-(\d+)\.")
+    for leftover in path.parent.glob(f".*{glob.escape(path.name)}.*.tmp"):
+        owner = named.match(leftover.name)
         if owner and owner[1] == _host_name_hash() and not is_running(int(owner[2]), int(owner[3])):
             leftover.unlink(missing_ok=True)
 
