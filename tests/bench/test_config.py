@@ -95,9 +95,9 @@ def test_a_mistake_is_named_by_file_and_key(tmp_path: Path, text: str, message: 
 
 
 def test_a_missing_file_and_a_directory(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="no such file"):
+    with pytest.raises(InputError, match=r"none\.toml: "):
         load_experiment(tmp_path / "none.toml")
-    with pytest.raises(InputError, match="not readable"):
+    with pytest.raises(InputError, match=f"^{tmp_path}: "):
         load_experiment(tmp_path)
 
 
@@ -120,7 +120,7 @@ def test_overrides_reach_keys_and_tables_and_are_returned(tmp_path: Path) -> Non
 
 @pytest.mark.parametrize("text", ["n_draft", "=3"])
 def test_a_malformed_override_is_refused(text: str) -> None:
-    with pytest.raises(InputError, match="not key=value"):
+    with pytest.raises(InputError, match=r"^--set .*key=value"):
         parse_override(text)
 
 
@@ -132,7 +132,7 @@ def test_a_bad_override_is_named_as_such(tmp_path: Path) -> None:
 def test_variables_are_filled_in_but_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     experiment, _ = load_experiment(CONFIGS / "reference.toml")
     monkeypatch.delenv("LADDER_TEXT", raising=False)
-    with pytest.raises(InputError, match=r"LADDER_TEXT\} has no value; give --text DIR or set the variable"):
+    with pytest.raises(InputError, match=r"^corpus: \$\{LADDER_TEXT\} .*--text"):
         fill_in(experiment.corpus)
     filled = fill_in(experiment.corpus, Path("/texts"))
     assert isinstance(filled, FilesConfig)
@@ -165,7 +165,7 @@ def test_a_machine_is_a_name_and_a_core_is_there() -> None:
             environment.machine_folder(name)
     environment.check_core(None)
     if environment.affinity() is not None:
-        with pytest.raises(InputError, match="cpu: core 99999 is not usable here; use one of"):
+        with pytest.raises(InputError, match=r"^cpu: .*99999"):
             environment.check_core(99_999)
 
 
@@ -174,12 +174,12 @@ def test_other_files_mistakes_are_said_in_the_same_words(tmp_path: Path) -> None
     e2e = write(
         tmp_path, (CONFIGS / "e2e.toml").read_text().replace("[[workload]]", "[[workload]]\nn = 1", 1)
     )
-    with pytest.raises(InputError, match=r"x\.toml: workload\.\w+\.n: unknown key; remove it$"):
+    with pytest.raises(InputError, match=r"x\.toml: workload\.\w+\.n: "):
         load_config(e2e)
-    with pytest.raises(InputError, match=r"e2e\.toml: n_draft: is 0 but has to be 1 or more; correct it$"):
+    with pytest.raises(InputError, match=r"e2e\.toml: n_draft: .*0.*1"):
         load_config(CONFIGS / "e2e.toml", ["n_draft=0"])
     claims = (CONFIGS / "claims" / "article.toml").read_text()
-    with pytest.raises(InputError, match=r"x\.toml: claim\.reference-draft\.metric: missing; add it$"):
+    with pytest.raises(InputError, match=r"x\.toml: claim\.reference-draft\.metric: "):
         load_claims(write(tmp_path, claims.replace("metric =", "metrik =", 1)))
     variant = tmp_path / "variants" / "ablations" / "odd" / "variant.toml"
     variant.parent.mkdir(parents=True)
@@ -190,9 +190,7 @@ def test_other_files_mistakes_are_said_in_the_same_words(tmp_path: Path) -> None
         .replace('"frozen"', '"odd"', 1)
     )
     variant.write_text(known.replace('color = "#', 'color = "'))
-    with pytest.raises(
-        InputError, match=r"color: is \"\w+\" but has to be a colour such as #1f77b4; correct"
-    ):
+    with pytest.raises(InputError, match=r"odd/variant\.toml: color: .*#1f77b4"):
         discover(tmp_path)
     variant.write_text(known.replace("[axes]", "axes = 3\n[rest]"))
     with pytest.raises(InputError, match=r"odd/variant\.toml: does not know rest; "):

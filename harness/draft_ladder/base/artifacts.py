@@ -22,6 +22,7 @@ from draft_ladder.base.manifests import (
     manifest_path,
     replacing,
     sha256_file,
+    unwritable,
     write_atomic,
     write_manifest,
 )
@@ -95,18 +96,14 @@ class Store:
         path = self.path(artifact)
         manifest = find(path, artifact.kind)
         if manifest is None:
-            with self._lock(path):
-                manifest = find(path, artifact.kind) or make(artifact, path)
+            lock = self.root / "locks" / f"{path.name}.lock"
+            try:
+                lock.parent.mkdir(parents=True, exist_ok=True)
+                with FileLock(lock):
+                    manifest = find(path, artifact.kind) or make(artifact, path)
+            except OSError as error:
+                raise unwritable(path, error) from error
         return Stored(path, manifest)
-
-    def _lock(self, path: Path) -> FileLock:
-        folder = self.root / "locks"
-        try:
-            folder.mkdir(parents=True, exist_ok=True)
-            path.parent.mkdir(exist_ok=True)
-        except OSError as error:
-            raise InputError(folder, f"cannot be made ({error.strerror})", "choose another place") from error
-        return FileLock(folder / f"{path.name}.lock")
 
 
 def find(path: Path, kind: str, *, digest: bool = False) -> Manifest | None:

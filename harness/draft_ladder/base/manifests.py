@@ -15,8 +15,10 @@ import json
 import os
 import platform
 import re
+import shutil
 import threading
 from collections.abc import Callable, Iterator
+from io import BufferedReader
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
@@ -91,15 +93,12 @@ def content_key(obj: object) -> str:
 
 
 def sha256_file(path: Path) -> str:
-    """SHA-256 of a regular file as 64 hex digits, read in blocks. Raises InputError if it cannot be read."""
-    digest = hashlib.sha256()
+    """SHA-256 of a regular file as 64 hex digits. Raises InputError if it cannot be read."""
     with open_regular(path) as file:
-        while block := file.read(READ_BLOCK_BYTES):
-            digest.update(block)
-    return digest.hexdigest()
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def open_regular(path: Path) -> BinaryIO:
+def open_regular(path: Path) -> BufferedReader:
     """Open a regular file for reading; a directory, a device or a pipe is an InputError (a pipe would wait
     forever).
     """
@@ -127,6 +126,11 @@ def _remedy(error: OSError) -> str:
     return "check the path and the disk"
 
 
+def unwritable(path: Path, error: OSError, what: str = "cannot be written") -> InputError:
+    """The operating system's refusal to write there, in one line."""
+    return InputError(path, f"{what}: {_reason(error)}", _remedy(error))
+
+
 def _temporary_for(path: Path) -> Path:
     """A new name beside `path` that tells which host's which process writes it, and when that started."""
     process = psutil.Process()
@@ -139,12 +143,14 @@ def _host_name_hash() -> str:
 
 
 def _remove_abandoned(path: Path) -> None:
-    """Remove temporary files that a killed process of this host left for this very target.
+    """Remove temporary files that a killed process of this host left for this very target, those that the
+    native modules make beside a temporary file among them (one more dot before, more letters behind).
 
     Whether another host's writer is alive cannot be seen from here: its files stay.
     """
-    for leftover in path.parent.glob(f".{glob.escape(path.name)}.*.tmp"):
-        owner = re.fullmatch(r"([0-9a-f]{8})-(\d+)-(\d+)", leftover.name.split(".")[-3])
+    named = re.compile(rf"\.+{re.escape(path.name)}\.([0-9a-f]{{8}})-(\d+)-(\d+)\.")
+    for leftover in path.parent.glob(f".*{glob.escape(path.name)}.*.tmp"):
+        owner = named.match(leftover.name)
         if owner and owner[1] == _host_name_hash() and not is_running(int(owner[2]), int(owner[3])):
             leftover.unlink(missing_ok=True)
 
@@ -172,7 +178,7 @@ def replacing(path: Path) -> Iterator[Path]:
             raise
         _sync_directory(path.parent)
     except OSError as error:
-        raise InputError(path, f"cannot be written: {_reason(error)}", _remedy(error)) from error
+        raise unwritable(path, error) from error
 
 
 def write_atomic(path: Path, content: bytes | Callable[[BinaryIO], None]) -> None:
@@ -244,9 +250,7 @@ def cache_dir(override: Path | None = None) -> Path:
     try:
         path.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise InputError(
-            path, f"cannot be made a cache directory: {_reason(error)}", _remedy(error)
-        ) from error
+        raise unwritable(path, error, "cannot be made a cache directory") from error
     return path
 
 
@@ -286,15 +290,10 @@ def copy_artifact(artifact: Path, target: Path) -> Path:
     """
     refuse_overwriting(target, artifact)
     manifest = load_manifest(artifact)
-
-    def copy(out: BinaryIO) -> None:
-        digest = hashlib.sha256()
-        for block in iter_blocks(artifact):
-            digest.update(block)
-            out.write(block)
-        if digest.hexdigest() != manifest.sha256:
+    with replacing(target) as temporary:
+        with open_regular(artifact) as source, temporary.open("xb") as out:
+            shutil.copyfileobj(source, out, READ_BLOCK_BYTES)
+        if sha256_file(temporary) != manifest.sha256:
             raise InputError(artifact, "is not the file its manifest describes", "remove it and run again")
-
-    write_atomic(target, copy)
     write_manifest(target, manifest)
     return target

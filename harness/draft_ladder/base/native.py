@@ -107,13 +107,6 @@ def variant(name: str) -> VariantModule:
     return load_variant(find_module(folder, name), name)
 
 
-def input_error(error: ValueError) -> InputError:
-    """The one line of a native module's ValueError ("<where>: <problem>; <remedy>") as an InputError."""
-    problem, _, remedy = str(error).rpartition("; ")
-    where, _, problem = problem.partition(": ")
-    return InputError(where, problem, remedy)
-
-
 @contextmanager
 def errors() -> Iterator[None]:
     """A native module's ValueError as an InputError."""
@@ -121,3 +114,10 @@ def errors() -> Iterator[None]:
         yield
     except ValueError as error:
         raise input_error(error) from error
+
+
+def input_error(error: ValueError) -> InputError:
+    """The one line of a native module's ValueError ("<where>: <problem>; <remedy>") as an InputError."""
+    problem, _, remedy = str(error).rpartition("; ")
+    where, _, problem = problem.partition(": ")
+    return InputError(where, problem, remedy)

@@ -13,7 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError,
 
 from draft_ladder.base.errors import InputError
 from draft_ladder.base.validation import first_problem
-from draft_ladder.data.sources import CorpusSource, put_named_corpus
+from draft_ladder.data.resolve import CorpusSource, put_named_corpus
 
 TEXT_VARIABLE = "LADDER_TEXT"
 _VARIABLE = re.compile(r"\$\{(\w+)\}")

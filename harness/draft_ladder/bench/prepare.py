@@ -21,8 +21,8 @@ from draft_ladder.data.corpus import (
     replay_text,
 )
 from draft_ladder.data.own_format import own_format
-from draft_ladder.data.resolve import resolve_source
-from draft_ladder.data.sources import DefaultConfig, Source
+from draft_ladder.data.resolve import DefaultConfig, resolve_source
+from draft_ladder.data.sources import Source
 from draft_ladder.data.synthetic import SyntheticSource, tokens_of
 from draft_ladder.data.tokenizers import Tokenizer, load_tokenizer
 from draft_ladder.data.tokens import TokenFile, load_token_file, tokenize_file

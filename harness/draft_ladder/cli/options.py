@@ -33,15 +33,13 @@ MachineOption = Annotated[
 NCtxOption = Annotated[int, typer.Option("--n-ctx", min=2, max=INT32_MAX, help="Tokens in a chunk.")]
 NDraftOption = Annotated[int, typer.Option("--n-draft", min=0, max=INT32_MAX, help="Most tokens in a draft.")]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON for machines.")]
-
-
-def out_option(what: str, metavar: str = "FILE") -> Any:
-    """Where a verb writes; `what` says to a newcomer what is written there."""
-    return typer.Option("--out", metavar=metavar, help=what)
-
-
 RESULTS, PLOTS = Path("results"), Path("plots")
 ForceOption = Annotated[bool, typer.Option("--force", help="Measure again what was measured already.")]
 TargetArgument = Annotated[
     Path, typer.Argument(metavar="CONFIG|RESULTS", help="A config, or results/<machine>/<experiment>.")
 ]
+
+
+def out_option(what: str, metavar: str = "FILE") -> Any:
+    """Where a verb writes; `what` says to a newcomer what is written there."""
+    return typer.Option("--out", metavar=metavar, help=what)

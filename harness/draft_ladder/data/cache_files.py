@@ -72,23 +72,15 @@ class CacheInfo:
 
     def as_dict(self) -> dict[str, Any]:
         """For JSON."""
-        vocabulary = self.vocabulary
+        fields = {name: value for name, value in vars(self).items() if name not in ("shares", "vocabulary")}
+        known = self.vocabulary
         return {
+            **fields,
             "path": str(self.path),
-            "format": self.format,
-            "sha256": self.sha256,
-            "bytes": self.bytes,
-            "n_bigrams": self.n_bigrams,
-            "n_pairs": self.n_pairs,
-            "token_limit": self.token_limit,
-            "content": self.content,
-            "sorted": self.sorted,
-            "total_count": self.total_count,
-            "largest_count": self.largest_count,
             **self.shares,
-            "tokenizer": None if vocabulary is None else vocabulary.name,
-            "tokenizer_sha256": None if vocabulary is None else vocabulary.sha256,
-            "vocab_size": None if vocabulary is None else vocabulary.size,
+            "tokenizer": known.name if known else None,
+            "tokenizer_sha256": known.sha256 if known else None,
+            "vocab_size": known.size if known else None,
         }
 
 
@@ -234,7 +226,9 @@ def _write_at(
     if vocabulary is not None:
         return make(static_artifact(LLAMA, vocabulary, inputs, inputs, write), target).facts
     with replacing(target) as temporary:
-        return write(temporary).facts
+        facts = write(temporary).facts
+        manifest_path(target).unlink(missing_ok=True)  # it describes the old file
+    return facts
 
 
 def merge_caches(

@@ -1,28 +1,70 @@
-"""From what a config says to a source with its files found."""
+"""The sources a config may name, and from its table to a source with its files found.
+
+A new source is a module of its own, with a table like WikitextConfig, and a member of CorpusSource here.
+"""
 
 from __future__ import annotations
 
+import tomllib
 from pathlib import Path
+from typing import Annotated, Any, Literal
 
+from pydantic import Field
+
+from draft_ladder.base.errors import InputError
 from draft_ladder.base.manifests import package_version
-from draft_ladder.data.input_files import InputFile, matching_files
 from draft_ladder.data.sources import (
     WIKITEXT_REVISION,
-    CorpusSource,
     FilesConfig,
-    FileSource,
     Source,
+    SourceConfig,
     StdlibConfig,
-    WikitextConfig,
     stdlib_source,
 )
-from draft_ladder.data.synthetic import SyntheticConfig, SyntheticSource
+from draft_ladder.data.synthetic import SyntheticConfig
 from draft_ladder.data.wikitext import (
+    WikitextConfig,
     hub_cached_directory,
     hub_problem,
     wikitext_from_directory,
-    wikitext_source,
 )
+
+
+class DefaultConfig(SourceConfig):
+    """WikiText-103 where it can be had, else the standard library; `Source.note` says which and why."""
+
+    source: Literal["default"] = "default"
+
+    def resolve(self, base: Path) -> Source:
+        """See default_source()."""
+        del base
+        return default_source()
+
+
+CorpusSource = Annotated[
+    WikitextConfig | FilesConfig | StdlibConfig | SyntheticConfig | DefaultConfig,
+    Field(discriminator="source"),
+]
+
+
+def put_named_corpus(content: dict[str, Any], config: Path) -> None:
+    """Where a config names its corpus, put the table of that name in the name's place.
+
+    `corpus = "NAME"` is `corpora/NAME.toml` beside the config, or in configs/ of the working directory.
+    Raises InputError where there is none.
+    """
+    name = content.get("corpus")
+    if not isinstance(name, str):
+        return
+    folders = [config.parent / "corpora", Path("configs") / "corpora"]
+    known = {file.stem: file for folder in reversed(folders) for file in sorted(folder.glob("*.toml"))}
+    if name not in known:
+        remedy = f"use {' or '.join(known)}, or write a [corpus] table" if known else "write a [corpus] table"
+        raise InputError(f"{config}: corpus", f"there is no corpora/{name}.toml", remedy)
+    try:
+        content["corpus"] = tomllib.loads(known[name].read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise InputError(known[name], f"not readable as TOML ({error})", "correct it") from error
 
 
 def resolve_source(config: CorpusSource, base_dir: Path | None = None) -> Source:
@@ -31,19 +73,7 @@ def resolve_source(config: CorpusSource, base_dir: Path | None = None) -> Source
     Raises InputError for what is missing, unreadable or not installed. Reaches for the hub only where
     `wikitext-103` has no path and no cached copy, or for `default`.
     """
-    base = base_dir or Path()
-    if isinstance(config, FilesConfig):
-        train = matching_files(config.train, base)
-        label = config.label or _files_label(train)
-        replay_label = config.replay_label or f"{label}, replayed text"
-        return FileSource("files", (label, replay_label), train, matching_files(config.replay, base))
-    if isinstance(config, StdlibConfig):
-        return stdlib_source()
-    if isinstance(config, SyntheticConfig):
-        return SyntheticSource(config.seed, config.replay_tokens)
-    if isinstance(config, WikitextConfig):
-        return wikitext_source(config, base)
-    return default_source()
+    return config.resolve(base_dir or Path())
 
 
 def default_source() -> Source:
@@ -59,14 +89,10 @@ def default_source() -> Source:
     if problem := hub_problem(WIKITEXT_REVISION):
         return _fallback(problem)
     config = WikitextConfig(source="wikitext-103")
-    return wikitext_source(config, Path(), "corpus: WikiText-103 (through `datasets`)")
+    return config.resolve(Path(), "corpus: WikiText-103 (through `datasets`)")
 
 
 def _fallback(why: str) -> Source:
     source = stdlib_source()
     source.note = f"corpus: {source.label} instead of WikiText-103: {why}"
     return source
-
-
-def _files_label(files: list[InputFile]) -> str:
-    return files[0].name if len(files) == 1 else f"{files[0].name} to {files[-1].name} ({len(files)} files)"

@@ -1,4 +1,4 @@
-"""Where a text comes from: the sources a config may name, files and the standard library."""
+"""Where a text comes from: what a source is, and two of them, files and the standard library."""
 
 from __future__ import annotations
 
@@ -6,16 +6,21 @@ import hashlib
 import os
 import platform
 import sysconfig
-import tomllib
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated, Any, Literal, Protocol
+from typing import Any, Literal, Protocol
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from draft_ladder.base.errors import InputError
-from draft_ladder.data.input_files import InputFile, input_file, list_digest, named_digests, same_content
-from draft_ladder.data.synthetic import SyntheticConfig
+from draft_ladder.data.input_files import (
+    InputFile,
+    input_file,
+    list_digest,
+    matching_files,
+    named_digests,
+    same_content,
+)
 
 WIKITEXT_REVISION = "b08601e04326c79dfdd32d625aee71d232d685c3"
 HELD_OUT_BYTES = 1_300_000
@@ -23,19 +28,13 @@ HELD_OUT_BYTES = 1_300_000
 Split = Literal["train", "test"]
 
 
-class _Config(BaseModel):
+class SourceConfig(BaseModel):
+    """A corpus table of a config. It finds its source itself: `resolve(base)`, relative paths from `base`."""
+
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
-class WikitextConfig(_Config):
-    """WikiText-103: from the hub, or a local copy (parquet, arrow or wiki.*.raw) in the directory `path`."""
-
-    source: Literal["wikitext-103"]
-    path: str | None = None
-    revision: str = WIKITEXT_REVISION
-
-
-class FilesConfig(_Config):
+class FilesConfig(SourceConfig):
     """Text files, plain or .gz, .xz, .zst. Given order; the files of one glob in sorted order."""
 
     source: Literal["files"]
@@ -44,43 +43,23 @@ class FilesConfig(_Config):
     label: str | None = None
     replay_label: str | None = None
 
+    def resolve(self, base: Path) -> FileSource:
+        """Its files. InputError for one that is missing or unreadable."""
+        train = matching_files(self.train, base)
+        label = self.label or _files_label(train)
+        replay_label = self.replay_label or f"{label}, replayed text"
+        return FileSource("files", (label, replay_label), train, matching_files(self.replay, base))
 
-class StdlibConfig(_Config):
+
+class StdlibConfig(SourceConfig):
     """The sources of the running Python's standard library."""
 
     source: Literal["stdlib"]
 
-
-class DefaultConfig(_Config):
-    """WikiText-103 where it can be had, else the standard library; `Source.note` says which and why."""
-
-    source: Literal["default"] = "default"
-
-
-CorpusSource = Annotated[
-    WikitextConfig | FilesConfig | StdlibConfig | SyntheticConfig | DefaultConfig,
-    Field(discriminator="source"),
-]
-
-
-def put_named_corpus(content: dict[str, Any], config: Path) -> None:
-    """Where a config names its corpus, put the table of that name in the name's place.
-
-    `corpus = "NAME"` is `corpora/NAME.toml` beside the config, or in configs/ of the working directory.
-    Raises InputError where there is none.
-    """
-    name = content.get("corpus")
-    if not isinstance(name, str):
-        return
-    folders = [config.parent / "corpora", Path("configs") / "corpora"]
-    known = {file.stem: file for folder in reversed(folders) for file in sorted(folder.glob("*.toml"))}
-    if name not in known:
-        remedy = f"use {' or '.join(known)}, or write a [corpus] table" if known else "write a [corpus] table"
-        raise InputError(f"{config}: corpus", f"there is no corpora/{name}.toml", remedy)
-    try:
-        content["corpus"] = tomllib.loads(known[name].read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise InputError(known[name], f"not readable as TOML ({error})", "correct it") from error
+    def resolve(self, base: Path) -> StdlibSource:
+        """See stdlib_source()."""
+        del base
+        return stdlib_source()
 
 
 class Source(Protocol):
@@ -196,3 +175,7 @@ def _stdlib_files(top: Path) -> list[Path]:
 
 def _module_name(name: str) -> str:
     return name.removesuffix(".py").removesuffix("/__init__").replace("/", ".")
+
+
+def _files_label(files: list[InputFile]) -> str:
+    return files[0].name if len(files) == 1 else f"{files[0].name} to {files[-1].name} ({len(files)} files)"

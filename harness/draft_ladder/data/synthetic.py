@@ -180,6 +180,11 @@ class SyntheticConfig(BaseModel):
     seed: int = Field(default=1, ge=0, lt=2**32)
     replay_tokens: int = Field(default=REPLAY_TOKENS, gt=0)
 
+    def resolve(self, base: Path) -> SyntheticSource:
+        """The language of that seed."""
+        del base
+        return SyntheticSource(self.seed, self.replay_tokens)
+
 
 class SyntheticSource:
     """A language: the corpora of every size in it, and a text to be replayed."""

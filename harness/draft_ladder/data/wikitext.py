@@ -13,13 +13,30 @@ from typing import Any, Literal
 
 from draft_ladder.base.errors import InputError
 from draft_ladder.data.input_files import InputFile, input_file, list_digest, named_digests
-from draft_ladder.data.sources import FileSource, Source, Split, WikitextConfig
+from draft_ladder.data.sources import WIKITEXT_REVISION, FileSource, Source, SourceConfig, Split
 
 WIKITEXT_REPOSITORY = "Salesforce/wikitext"
 WIKITEXT_CONFIG = "wikitext-103-raw-v1"
 WIKITEXT_TEST_SHA256 = "173c87a53759e0201f33e0ccf978e510c2042d7f2cb78229d9a50d79b9e7dd08"
 WIKITEXT_LABELS = ("WikiText-103", "WikiText-103 test split")
 HUB_TIMEOUT_S = 4.0
+
+
+class WikitextConfig(SourceConfig):
+    """WikiText-103: from the hub, or a local copy (parquet, arrow or wiki.*.raw) in the directory `path`."""
+
+    source: Literal["wikitext-103"]
+    path: str | None = None
+    revision: str = WIKITEXT_REVISION
+
+    def resolve(self, base: Path, note: str | None = None) -> Source:
+        """The copy that is named, or one in the cache of `datasets`, or what `datasets` fetches."""
+        if self.path is not None:
+            return wikitext_from_directory(base / Path(self.path).expanduser(), note)
+        copy = hub_cached_directory(self.revision)
+        if copy is not None:
+            return wikitext_from_directory(copy, note)
+        return _wikitext_from_hub(self.revision, note)
 
 
 class RowSource:
@@ -97,16 +114,6 @@ def _pyarrow(path: object) -> Any:
         raise InputError(
             path, "needs pyarrow, which is not installed", "pip install 'draft-ladder[datasets]'"
         ) from error
-
-
-def wikitext_source(config: WikitextConfig, base: Path, note: str | None = None) -> Source:
-    """The copy that is named, or one in the cache of `datasets`, or what `datasets` fetches."""
-    if config.path is not None:
-        return wikitext_from_directory(base / Path(config.path).expanduser(), note)
-    copy = hub_cached_directory(config.revision)
-    if copy is not None:
-        return wikitext_from_directory(copy, note)
-    return _wikitext_from_hub(config.revision, note)
 
 
 def wikitext_from_directory(directory: Path, note: str | None) -> Source:

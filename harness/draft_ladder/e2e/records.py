@@ -20,7 +20,7 @@ from draft_ladder.base.validation import first_problem
 from draft_ladder.bench import environment
 from draft_ladder.bench.config import parse_override
 from draft_ladder.bench.records import load_json
-from draft_ladder.data.sources import CorpusSource, put_named_corpus
+from draft_ladder.data.resolve import CorpusSource, put_named_corpus
 from draft_ladder.e2e.cost import BATCHES
 from draft_ladder.e2e.workloads import Workload, fill_in_text
 
