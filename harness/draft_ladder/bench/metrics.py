@@ -46,7 +46,7 @@ class Metric:
     """A figure derived from one record.
 
     `timing` is the mode it belongs to (None: any), `absent` says why it is missing when it is. `words` name
-    it in sentences; `digits` and `suffix` are how its figures are written; `shown` are the verbs that take it.
+    it in sentences; `digits` and `suffix` are how figures are written; `shown` are the verbs that take it.
     """
 
     name: str
