@@ -224,7 +224,7 @@ def test_equal_acceptance_is_called_equal(tmp_path: Path) -> None:
 
 
 def test_a_claim_of_an_unknown_metric_names_those_there_are() -> None:
-    with pytest.raises(ValueError, match="speed.*draft_latency.*static_bytes"):
+    with pytest.raises(ValueError, match=r"speed.*draft_latency.*static_bytes"):
         claim(metric="draft_latency and speed", ratio=[1, 2])
 
 

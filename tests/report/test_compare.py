@@ -134,7 +134,7 @@ def test_runs_that_draft_otherwise_are_unlike(tmp_path: Path) -> None:
         )
         for name in "ab"
     )
-    with pytest.raises(InputError, match="draft.*frozen at 25 MB"):
+    with pytest.raises(InputError, match=r"draft.*frozen at 25 MB"):
         compare(a, b)
     assert len(compare(a, b, force=True).differences) == 1
 
