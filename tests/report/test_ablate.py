@@ -42,9 +42,9 @@ def results(folder: Path, sorted_us: tuple[float, ...], frozen_us: tuple[float, 
 def test_ratios_and_their_spread(tmp_path: Path) -> None:
     found = ratios(load_results(results(tmp_path, (10, 12, 14), (5, 6, 8))), ("frozen", "sorted_vectors"))
     latency = [one for one in found if one.metric == "draft_latency_us"]
-    assert [(one.size_mb, one.ratio, one.low, one.high, one.overlap) for one in latency] == [
-        (0, 2.0, 10 / 8, 14 / 5, False),
-        (541, 2.0, 10 / 8, 14 / 5, False),
+    assert [(one.size_mb, one.ratio, one.low, one.high, one.ranges) for one in latency] == [
+        (0, 2.0, 10 / 8, 14 / 5, "apart"),
+        (541, 2.0, 10 / 8, 14 / 5, "apart"),
     ]
     (slowest,) = [one for one in found if one.metric == "draft_call_max_us"]
     assert (slowest.size_mb, slowest.ratio) == (541, 32.0)

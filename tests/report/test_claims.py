@@ -412,6 +412,6 @@ def test_what_explanations_take_from_the_records_is_in_them() -> None:
 
 def test_only_what_is_not_reproduced_is_explained() -> None:
     one = claim(ratio=[1, 1], explanation="because")
-    assert Judged(one, "", "", "reproduced").explanation == ""
-    assert Judged(one, "", "", "direction only").explanation == "because"
-    assert Judged(claim(ratio=[1, 1]), "", "", "not measured").explanation == "not explained yet"
+    assert Judged(one, "", "reproduced").explanation == ""
+    assert Judged(one, "", "direction only").explanation == "because"
+    assert Judged(claim(ratio=[1, 1]), "", "not measured").explanation == "not explained yet"

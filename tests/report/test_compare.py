@@ -33,11 +33,11 @@ def test_ratios_and_overlap_by_hand(tmp_path: Path) -> None:
     cells = {(cell.size_mb, cell.metric): cell for cell in found.cells}
     cell = cells[25, "draft_latency_us"]
     assert (cell.a, cell.b, cell.ratio) == (12.0, 6.0, 2.0)
-    assert (cell.a_range, cell.b_range, cell.overlap) == ((10.0, 14.0), (5.0, 10.0), True)
+    assert (cell.a_range, cell.b_range, cell.ranges) == ((10.0, 14.0), (5.0, 10.0), "overlap")
     assert cells[25, "peak_rss_mb"].ratio == 1.0
     assert ("frozen", "25", "draft_latency_us", "12", "6", "2.000", "overlap") in as_table(found).rows
     apart = compare(a, load_results(write_run(tmp_path / "c", (5.0, 6.0, 9.9))))
-    assert not next(cell for cell in apart.cells if cell.metric == "draft_latency_us").overlap
+    assert next(cell for cell in apart.cells if cell.metric == "draft_latency_us").ranges == "apart"
 
 
 @pytest.mark.parametrize(

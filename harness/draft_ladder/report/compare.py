@@ -41,7 +41,6 @@ class Cell:
     ratio: float
     a_range: tuple[float, float]
     b_range: tuple[float, float]
-    overlap: bool
     ranges: str
 
 
@@ -183,12 +182,7 @@ def _cell(
     ranges = (float(a.min or 0), float(a.max or 0)), (float(b.min or 0), float(b.max or 0))
     ratio = metric.gain(a.median, b.median)
     medians = float(a.median), float(b.median)
-    return Cell(*key, metric.name, metric.unit, *medians, ratio, *ranges, overlap(a, b), ranges_text(a, b))
-
-
-def overlap(a: SummaryRow, b: SummaryRow) -> bool:
-    """Whether the ranges of two cells' figures meet."""
-    return (a.min or 0) <= (b.max or 0) and (b.min or 0) <= (a.max or 0)
+    return Cell(*key, metric.name, metric.unit, *medians, ratio, *ranges, ranges_text(a, b))
 
 
 def ranges_text(a: SummaryRow, b: SummaryRow) -> str:
@@ -197,7 +191,8 @@ def ranges_text(a: SummaryRow, b: SummaryRow) -> str:
         return "equal"
     if a.n == b.n == 1:
         return "one run each"
-    return "overlap" if overlap(a, b) else "apart"
+    meet = (a.min or 0) <= (b.max or 0) and (b.min or 0) <= (a.max or 0)
+    return "overlap" if meet else "apart"
 
 
 def as_table(comparison: Comparison) -> TextTable:
