@@ -52,20 +52,11 @@ class Judged:
 
     def as_dict(self) -> dict[str, Any]:
         """JSON content."""
+        own = ("article", "ours", "verdict", "median", "low", "high", "explanation")
         return {
-            "id": self.claim.id,
-            "says": self.claim.says,
-            "variant": self.claim.variant,
-            "versus": self.claim.versus,
-            "metric": self.claim.metric,
-            "article": self.article,
-            "ours": self.ours,
-            "verdict": self.verdict,
-            "median": self.median,
-            "low": self.low,
-            "high": self.high,
+            **{name: getattr(self.claim, name) for name in ("id", "says", "variant", "versus", "metric")},
+            **{name: getattr(self, name) for name in own},
             "by_size_mb": self.figures,
-            "explanation": self.explanation,
             "remark": self.claim.remark,
         }
 
