@@ -125,8 +125,10 @@ def test_every_combination_is_measured_recorded_and_told_apart(tmp_path: Path, i
             record.spec.n_draft,
             record.spec.n_ctx,
         )
-    labels = {row.variant for row in run_rows(records)}
-    assert "segmented_map[hash=xor,n_ctx=32,n_draft=1,page_cache=cold]" in labels
+    rows = run_rows(records)
+    settings = {"axes.hash": "xor", "n_ctx": 32, "n_draft": 1, "page_cache": "cold"}
+    assert settings in [row.settings for row in rows]
+    assert len({(row.settings, row.size_mb) for row in rows}) == len(jobs)
     # Another hash drafts alike, another draft length does not.
     digests = {(r.spec.n_draft, r.spec.n_ctx, r.spec.size_mb): set() for r in records}
     for r in records:

@@ -136,10 +136,8 @@ def test_all_different_tokens_draft_nothing(tmp_path: Path) -> None:
 def texts(tmp_path: Path) -> Path:
     folder = tmp_path / "texts"
     folder.mkdir()
-    source = (ROOT / "harness/draft_ladder/report/charts.py").read_text() + (
-        ROOT / "harness/draft_ladder/bench/stats.py"
-    ).read_text()
-    (folder / "train.txt").write_text(source * 3)
+    source = "".join(path.read_text() for path in sorted((ROOT / "harness/draft_ladder/report").glob("*.py")))
+    (folder / "train.txt").write_text(source * (80_000 // len(source) + 1))
     (folder / "replay.txt").write_text((ROOT / "harness/draft_ladder/bench/runner.py").read_text() * 3)
     (tmp_path / "tiny.toml").write_text(CONFIG)
     return folder

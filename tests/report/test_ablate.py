@@ -10,11 +10,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from draft_ladder.base.errors import InputError
+from draft_ladder.base.errors import DraftsDifferError, InputError
 from draft_ladder.base.variants import find
 from draft_ladder.bench.config import Experiment
-from draft_ladder.bench.stats import load_results
-from draft_ladder.report.ablate import experiment_for, ratios, sentence, write_chart
+from draft_ladder.bench.records import Failure
+from draft_ladder.bench.stats import Results, load_results
+from draft_ladder.report.ablate import experiment_for, ratios, sentence
+from draft_ladder.report.ablate_chart import draw_ratios, write_chart
 from runner_kit import real_variants, small_experiment
 from sample_records import make_measured, make_record, make_spec, write_results
 
@@ -38,11 +40,11 @@ def results(folder: Path, sorted_us: tuple[float, ...], frozen_us: tuple[float, 
 
 
 def test_ratios_and_their_spread(tmp_path: Path) -> None:
-    found = ratios(load_results(results(tmp_path, (10, 12, 14), (5, 6, 8))), "frozen", "sorted_vectors")
+    found = ratios(load_results(results(tmp_path, (10, 12, 14), (5, 6, 8))), ("frozen", "sorted_vectors"))
     latency = [one for one in found if one.metric == "draft_latency_us"]
-    assert [(one.size_mb, one.ratio, one.low, one.high, one.overlap) for one in latency] == [
-        (0, 2.0, 10 / 8, 14 / 5, False),
-        (541, 2.0, 10 / 8, 14 / 5, False),
+    assert [(one.size_mb, one.ratio, one.low, one.high, one.ranges) for one in latency] == [
+        (0, 2.0, 10 / 8, 14 / 5, "apart"),
+        (541, 2.0, 10 / 8, 14 / 5, "apart"),
     ]
     (slowest,) = [one for one in found if one.metric == "draft_call_max_us"]
     assert (slowest.size_mb, slowest.ratio) == (541, 32.0)
@@ -52,22 +54,22 @@ def test_ratios_and_their_spread(tmp_path: Path) -> None:
 def test_the_sentence_says_what_changed_and_whether_ranges_overlap(tmp_path: Path) -> None:
     names = ("frozen", "sorted_vectors")
     apart = load_results(results(tmp_path / "a", (10, 12, 14), (5, 6, 8)))
-    line = sentence(ratios(apart, *names), {"changes": "one array"}, names)
+    line = sentence(ratios(apart, names), {"changes": "one array"}, names)
     assert line.startswith(
         "frozen against sorted_vectors: one array. draft latency 2.00 times better "
         "(ranges apart at every size); load time within 1 % of it"
     )
     worse = load_results(results(tmp_path / "b", (5, 6, 9), (8, 12, 14)))
     assert "draft latency 2.00 times worse (ranges overlap at every size)" in sentence(
-        ratios(worse, *names), {}, names
+        ratios(worse, names), {}, names
     )
 
 
 def test_the_chart_is_drawn_the_same_twice(tmp_path: Path) -> None:
     names = ("frozen", "sorted_vectors")
     found = load_results(results(tmp_path, (10, 12, 14), (5, 6, 8)))
-    first = write_chart(ratios(found, *names), found, names, tmp_path / "one")
-    second = write_chart(ratios(found, *names), found, names, tmp_path / "two")
+    first = write_chart(ratios(found, names), found, names, tmp_path / "one")
+    second = write_chart(ratios(found, names), found, names, tmp_path / "two")
     assert [path.name for path in first] == ["frozen.svg", "frozen.png"]
     assert [path.read_bytes() for path in first] == [path.read_bytes() for path in second]
 
@@ -77,14 +79,62 @@ def test_the_experiment_is_the_pair_with_a_histogram_pass() -> None:
     made = experiment_for(small_experiment(), find("sorted_lower_bound"))
     assert made.variants == ("sorted_vectors", "sorted_lower_bound")
     assert (made.name, made.histogram_repeats) == ("small-sorted_lower_bound", 1)
-    with pytest.raises(InputError, match="names no `versus`"):
+    with pytest.raises(InputError, match="versus"):
         experiment_for(small_experiment(), find("copying_map"))
 
 
 def test_folders_without_the_pair_are_refused(tmp_path: Path) -> None:
     folder = write_results(tmp_path / "m" / "s", [make_record(make_spec("frozen"), make_measured())])
-    with pytest.raises(InputError, match="has no figures of both sorted_vectors and frozen"):
-        ratios(load_results(folder), "frozen", "sorted_vectors")
+    with pytest.raises(InputError, match="sorted_vectors and frozen"):
+        ratios(load_results(folder), ("frozen", "sorted_vectors"))
+
+
+def test_records_that_the_runner_marked_are_refused_as_such(tmp_path: Path) -> None:
+    spec = make_spec("frozen", 541, 3)
+    failure = Failure(reason="drafts differ", detail="")
+    marked = make_record(spec, make_measured(digest="b" * 64), failure, draft_check="differ")
+    others = [make_record(make_spec(name, 541), make_measured()) for name in ("sorted_vectors", "frozen")]
+    folder = load_results(write_results(tmp_path / "m" / "s", [*others, marked]))
+    with pytest.raises(DraftsDifferError) as caught:
+        ratios(folder, ("frozen", "sorted_vectors"))
+    assert caught.value.exit_code == 3
+
+
+def at_settings(folder: Path) -> Results:
+    """Three draft lengths and, of the variant that has it, two values of an axis."""
+    cells = [("sorted_vectors", {}, 12.0), ("frozen", {"hash": "xor"}, 6.0), ("frozen", {"hash": "mix"}, 4.0)]
+    records = [
+        make_record(make_spec(name, 541, axes=axes, n_draft=n), make_measured(latency * n))
+        for name, axes, latency in cells
+        for n in (1, 3)
+    ]
+    return load_results(write_results(folder / "machine" / "sample", records))
+
+
+def test_settings_choose_among_records(tmp_path: Path) -> None:
+    found, names = at_settings(tmp_path), ("frozen", "sorted_vectors")
+    chosen = ratios(found, names, {"axes.hash": "xor", "n_draft": 3})
+    (latency,) = [one for one in chosen if one.metric == "draft_latency_us"]
+    assert (latency.versus, latency.variant, latency.ratio) == (36.0, 18.0, 2.0)
+    assert latency.ranges == "one run each"
+    with pytest.raises(InputError, match=r"axes\.hash"):
+        ratios(found, names, {"n_draft": 3})
+    with pytest.raises(InputError, match="n_draft"):
+        ratios(found, names, {"axes.hash": "xor"})
+    with pytest.raises(InputError, match="repeats"):
+        ratios(found, names, {"repeats": 3})
+
+
+def test_the_chart_says_what_failed_and_what_is_missing(tmp_path: Path) -> None:
+    names = ("frozen", "sorted_vectors")
+    records = [make_record(make_spec(name, 541), make_measured()) for name in names]
+    records.append(make_record(make_spec("frozen", 25), None, Failure(reason="killed", detail="")))
+    planned = [*(record.key for record in records), "0" * 24]
+    found = load_results(write_results(tmp_path / "m" / "s", records, planned=planned))
+    drawn = draw_ratios(ratios(found, names), found, names)
+    words = [text.get_text() for text in drawn.texts]
+    assert [word for word in words if "killed" in word]
+    assert [word for word in words if word.startswith("unfinished")]
 
 
 def ladder(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
@@ -125,6 +175,11 @@ def test_the_verb_measures_charts_and_says(tmp_path: Path) -> None:
     assert json.loads(again.stdout) == answer
     stats = ladder(tmp_path, "stats", folder)
     assert "p99.9" in stats.stdout
+    at_axis = ladder(tmp_path, "ablate", "dense_map", *options, "--set", "axes.hash=xor", "--json")
+    assert at_axis.returncode == 0, at_axis.stderr
+    assert {one["size_mb"] for one in json.loads(at_axis.stdout)["ratios"]} == {0, 0.2}
+    chosen = ("--from", "results/here/small-dense_map", "--set", "axes.hash=xor", "--json")
+    assert ladder(tmp_path, "ablate", "dense_map", *chosen).stdout == at_axis.stdout
 
 
 def test_a_variant_that_changes_nothing_is_refused_with_records_too(tmp_path: Path) -> None:

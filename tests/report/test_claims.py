@@ -11,19 +11,17 @@ from typing import Any
 
 import pytest
 from draft_ladder.base.errors import DraftsDifferError, InputError
+from draft_ladder.bench.records import Failure
 from draft_ladder.bench.stats import load_results
-from draft_ladder.report.claims import (
+from draft_ladder.report.claims import Claim, ClaimsFile, load_claims
+from draft_ladder.report.claims_page import as_page, explanations, notes_of
+from draft_ladder.report.judge import (
     VERDICTS,
-    Claim,
-    ClaimsFile,
     Evidence,
     Judged,
     article_text,
-    as_markdown,
-    explanations,
     judge,
     judge_one,
-    load_claims,
     verdict_of,
 )
 from golden_data import shared_folder
@@ -180,24 +178,54 @@ def test_folders_are_combined_only_if_alike(tmp_path: Path) -> None:
     a, b = load_results(folder("a", "frozen")), load_results(folder("b", "copying_map"))
     (found,) = judge(file, [a, b])
     assert found.figures == {"25": 1.0}
-    with pytest.raises(InputError, match="cannot be combined with a: n_draft is 3 and 8"):
+    with pytest.raises(InputError, match="n_draft"):
         judge(file, [a, load_results(folder("c", "copying_map", n_draft=8))])
     others = {"compiler": "clang 14", "cxx_flags": "-O2 -march=native"}
     for name, key in (("d", "compiler"), ("e", "cxx_flags")):
         build = {**make_measured()["build"], key: others[key]}
         record = make_record(make_spec("copying_map", 25), make_measured(10.0, build=build))
         write_results(tmp_path / name, [record])
-    with pytest.raises(InputError, match=r"combined with a: compiler is gcc 12\.2\.0 and clang 14"):
+    with pytest.raises(InputError, match=r"compiler"):
         judge(file, [a, load_results(tmp_path / "d")])
     drafts = make_record(make_spec("frozen_precheck", 25), make_measured(10.0, digest="b" * 64))
-    with pytest.raises(
-        DraftsDifferError, match=r"a, f: the drafts of .*frozen at 25 MB.* and .*frozen_precheck"
-    ):
+    with pytest.raises(DraftsDifferError, match=r"frozen at 25 MB.*frozen_precheck"):
         judge(file, [a, load_results(write_results(tmp_path / "f", [drafts]))])
     flags = [a, load_results(tmp_path / "e")]
-    assert "A and e were built with other compiler flags: a with -O3, e with -O2." in as_markdown(
-        file, judge(file, flags), flags
+    (line,) = notes_of(flags)
+    assert all(flag in line for flag in ("-O3", "-O2"))
+    assert line[1:] in as_page(file, judge(file, flags), flags)
+
+
+def test_what_no_claim_is_judged_by_is_said(tmp_path: Path) -> None:
+    records = [
+        make_record(make_spec("frozen", 25), make_measured(10.0)),
+        make_record(make_spec("frozen", 25, axes={"huge_pages": "on"}), make_measured(1.0)),
+        make_record(make_spec("copying_map", 25), None, Failure(reason="time-out", detail="")),
+    ]
+    keys = [*(record.key for record in records), "0" * 24]
+    folder = load_results(write_results(tmp_path / "a", records, planned=keys))
+    assert Evidence([folder]).value("frozen", 25, "draft_latency_us") == 10.0
+    text = "\n".join(notes_of([folder]))
+    for part in ("time-out", "copying_map", "1 runs", "frozen[huge_pages=on]"):
+        assert part in text
+    both = [make_record(make_spec("frozen", 25, n_draft=n), make_measured(10.0)) for n in (3, 16)]
+    file = ClaimsFile(source="", machine="", claim=(claim(ratio=[1, 1]),))
+    with pytest.raises(InputError, match="n_draft"):
+        judge(file, [load_results(write_results(tmp_path / "b", both))])
+
+
+def test_equal_acceptance_is_called_equal(tmp_path: Path) -> None:
+    records = [make_record(make_spec(name, 25), make_measured()) for name in ("copying_map", "frozen")]
+    found = judge_one(
+        claim(metric="acceptance"), Evidence([load_results(write_results(tmp_path / "a", records))])
     )
+    assert (found.verdict, found.median) == ("reproduced", 0)
+    assert "apart" not in found.ours
+
+
+def test_a_claim_of_an_unknown_metric_names_those_there_are() -> None:
+    with pytest.raises(ValueError, match=r"speed.*draft_latency.*static_bytes"):
+        claim(metric="draft_latency and speed", ratio=[1, 2])
 
 
 def test_a_mistake_in_the_file_is_named(tmp_path: Path) -> None:
@@ -207,9 +235,9 @@ def test_a_mistake_in_the_file_is_named(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"claims\.toml: claim\.x\.speed: "):
         load_claims(path)
     path.write_text(text + text.partition('"m"\n')[2])
-    with pytest.raises(InputError, match="claim x: its id is there twice"):
+    with pytest.raises(InputError, match="claim x"):
         load_claims(path)
-    with pytest.raises(InputError, match="not readable"):
+    with pytest.raises(InputError, match=r"none\.toml"):
         load_claims(tmp_path / "none.toml")
 
 
@@ -251,7 +279,7 @@ def test_a_claim_that_cannot_be_judged_is_named(tmp_path: Path, lines: str, word
 def test_what_is_no_claim_is_named(tmp_path: Path) -> None:
     path = tmp_path / "claims.toml"
     path.write_text('source = "s"\nmachine = "m"\nclaim = [1]\n')
-    with pytest.raises(InputError, match=r"claims\.toml: claim: is 1 but has to be a table; "):
+    with pytest.raises(InputError, match=r"claims\.toml: claim"):
         load_claims(path)
 
 
@@ -294,7 +322,7 @@ def test_the_committed_runs_give_every_claim_a_verdict_and_a_reason(path: Path) 
         counts = [sum(one.verdict == name for one in judged) for name in VERDICTS]
         words = "Of {}, {} are reproduced here, {} in direction only, {} not (".format(len(judged), *counts)
         assert words in " ".join((ROOT / "README.md").read_text().split())
-    text = as_markdown(claims, judged, [load_results(folder) for folder in folders])
+    text = as_page(claims, judged, [load_results(folder) for folder in folders])
     assert all(f"| {one.claim.id} |" in text for one in judged)
 
 
@@ -384,6 +412,6 @@ def test_what_explanations_take_from_the_records_is_in_them() -> None:
 
 def test_only_what_is_not_reproduced_is_explained() -> None:
     one = claim(ratio=[1, 1], explanation="because")
-    assert Judged(one, "", "", "reproduced").explanation == ""
-    assert Judged(one, "", "", "direction only").explanation == "because"
-    assert Judged(claim(ratio=[1, 1]), "", "", "not measured").explanation == "not explained yet"
+    assert Judged(one, "", "reproduced").explanation == ""
+    assert Judged(one, "", "direction only").explanation == "because"
+    assert Judged(claim(ratio=[1, 1]), "", "not measured").explanation == "not explained yet"

@@ -8,9 +8,10 @@ import sys
 from pathlib import Path
 
 import pytest
+from draft_ladder.bench.metrics import shown_in
 from draft_ladder.bench.records import Failure
 from draft_ladder.bench.stats import load_results
-from draft_ladder.report.export import benchmark_name, pyperf_suite, to_json
+from draft_ladder.report.export import pyperf_suite, to_json
 from sample_records import make_measured, make_record, make_spec, write_results
 
 pytest.importorskip("pyperf")
@@ -63,9 +64,14 @@ def test_the_commit_is_that_of_every_record_or_absent(
     assert suite["metadata"].get("commit_id") == expected
 
 
-def test_units_and_names() -> None:
-    assert benchmark_name("frozen[hash=xor]", 2.5, "peak_rss_mb") == "frozen[hash=xor]/2.5MB/peak_rss"
-    assert benchmark_name("frozen", 0, "load_time_s") == "frozen/0MB/load_time"
+def test_units_and_names(tmp_path: Path) -> None:
+    record = make_record(make_spec("frozen", 2.5, axes={"hash": "xor"}), make_measured())
+    results = load_results(write_results(tmp_path / "r", [record]))
+    suite = pyperf_suite(results, ["peak_rss_mb", "load_time_s"])
+    names = [one["metadata"]["name"] for one in suite["benchmarks"]]
+    assert names == ["frozen[hash=xor]/2.5MB/load_time", "frozen[hash=xor]/2.5MB/peak_rss"]
+    everything = pyperf_suite(results)["benchmarks"]
+    assert len(everything) == len(shown_in("export"))
 
 
 def test_values_are_seconds_and_bytes(tmp_path: Path) -> None:

@@ -46,7 +46,7 @@ class Metric:
     """A figure derived from one record.
 
     `timing` is the mode it belongs to (None: any), `absent` says why it is missing when it is. `words` name
-    it in sentences; `digits` and `suffix` are how its figures are written; `shown` are verbs that take it.
+    it in sentences; `digits` and `suffix` are how figures are written; `shown` are the verbs that take it.
     """
 
     name: str
@@ -83,27 +83,32 @@ class Metric:
         return after / before if self.better == "higher" else before / after
 
 
-def _per_drafted(measured: Measured, *names: str) -> float | None:
-    drafted = measured.get("n_drafted")
-    parts = [measured.get(name) for name in names]
-    if not drafted or any(part is None for part in parts):
-        return None
-    return sum(float(part) for part in parts if part is not None) / int(drafted) / NS_PER_US
+def _us_per(count: str, *names: str) -> Callable[[Measured], float | None]:
+    def compute(measured: Measured) -> float | None:
+        parts = [measured.get(name) for name in names]
+        if not measured.get(count) or None in parts:
+            return None
+        return sum(float(part or 0) for part in parts) / int(measured[count]) / NS_PER_US
+
+    return compute
+
+
+_latency = _us_per("n_drafted", "draft_ns_total", "update_ns_total")
 
 
 def _net_latency(measured: Measured) -> float | None:
     clock = measured.get("clock") or {}
-    gross = _per_drafted(measured, "draft_ns_total", "update_ns_total")
+    gross = _latency(measured)
     if gross is None or clock.get("readings") is None or clock.get("ns_per_reading") is None:
         return None
     cost_us = float(clock["readings"]) * float(clock["ns_per_reading"]) / NS_PER_US
     return gross - cost_us / int(measured["n_drafted"])
 
 
-def _ratio(over: str, under: str, scale: float = 1.0) -> Callable[[Measured], float | None]:
+def _ratio(over: str, under: str) -> Callable[[Measured], float | None]:
     def compute(measured: Measured) -> float | None:
         top, bottom = measured.get(over), measured.get(under)
-        return None if top is None or not bottom else float(top) / float(bottom) * scale
+        return None if top is None or not bottom else float(top) / float(bottom)
 
     return compute
 
@@ -118,12 +123,6 @@ def _scaled(name: str, unit: float) -> Callable[[Measured], float | None]:
 
 def _count(name: str) -> Callable[[Measured], int | None]:
     return lambda measured: measured.get(name)
-
-
-def _us_per_call(measured: Measured) -> float | None:
-    calls = measured.get("draft_calls")
-    draft, update = measured.get("draft_ns_total"), measured.get("update_ns_total")
-    return None if not calls or draft is None or update is None else float(draft + update) / calls / NS_PER_US
 
 
 def _floor_us(kind: str) -> Callable[[Measured], float | None]:
@@ -173,9 +172,7 @@ _COST: tuple[Place, ...] = ("compare", "export")
 
 
 def _per_token(name: str, meaning: str, *fields: str, timing: str = PER_CALL, **more: Any) -> Metric:
-    def compute(measured: Measured) -> float | None:
-        return _per_drafted(measured, *fields)
-
+    compute = _us_per("n_drafted", *fields)
     return Metric(name, "us", meaning, timing, compute, _NOTHING_DRAFTED, better="lower", **more)
 
 
@@ -213,7 +210,8 @@ METRICS: tuple[Metric, ...] = (
                column=Column("times", "update"), shown=_COST),
     _per_token("merge_us", "time in the merges after chunks, per drafted token (not part of the latency)",
                "merge_ns_total", column=Column("times", "merge"), shown=_COST),
-    Metric("us_per_call", "us", "time in draft and update per draft call", PER_CALL, _us_per_call, _NO_CALL,
+    Metric("us_per_call", "us", "time in draft and update per draft call", PER_CALL,
+           _us_per("draft_calls", "draft_ns_total", "update_ns_total"), _NO_CALL,
            better="lower", column=Column("times", "µs/call")),
     _per_token("draft_latency_chunk_us", "draft latency with one pair of clock readings per chunk",
                "draft_update_ns_total", timing=PER_CHUNK),

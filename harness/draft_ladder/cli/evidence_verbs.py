@@ -56,9 +56,7 @@ def ablate(
     from_: Annotated[
         Path | None,
         typer.Option(
-            "--from",
-            metavar="RESULTS",
-            help="Judge these records, those that --set chooses; measure nothing.",
+            "--from", metavar="RESULTS", help="Judge records, or those --set chooses; measure nothing."
         ),
     ] = None,
     set_: SetOption = None,
@@ -88,11 +86,8 @@ def ablate(
         write_csv_files(found)
     figures = ratios(found, names, settings)
     line = sentence(figures, found.variants.get(chosen.name, {}), names)
-    for text_line in [
-        *absences(found),
-        *map(str, write_chart(figures, found, names, plots_of(folder, plots))),
-    ]:
-        note(text_line)
+    written = write_chart(figures, found, names, plots_of(folder, plots))
+    note("\n".join([*absences(found), *map(str, written)]))
     if json_:
         print_json({"sentence": line, "ratios": [asdict(one) for one in figures]})
     else:
@@ -199,8 +194,8 @@ def export(
     if out is not None:
         refuse_overwriting(out, *_files_of(folder))
     results = load_results(folder)
-    for line in absences(results):
-        note(line)
+    if absent := absences(results):
+        note("\n".join(absent))
     text = to_json(pyperf_suite(results, metric or ()))
     if out is not None:
         write_atomic(out, text.encode())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -15,33 +16,19 @@ from matplotlib.lines import Line2D
 from draft_ladder.e2e.cost import CostCurve
 from draft_ladder.e2e.ledgers import ALL, Ledgers
 from draft_ladder.e2e.records import NO_DRAFTING
+from draft_ladder.report.drawing import save
+from draft_ladder.report.style import RC
 
 SIZE_INCHES = (12.0, 9.0)
-PNG_DPI = 150
-_RC: dict[Any, Any] = {
-    "svg.hashsalt": "draft-ladder",
-    "svg.fonttype": "path",
-    "font.family": "DejaVu Sans",
-    "font.size": 9,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "axes.titlesize": 10,
-    "axes.titleweight": "bold",
-}
+_RC: dict[Any, Any] = {**RC, "font.size": 9, "axes.titlesize": 10, "axes.titleweight": "bold"}
 _REAL, _REPLAYED, _EVEN = "#0072B2", "#999999", "#D55E00"
 
 
 def write_figure(ledgers: Ledgers, sentence: str, folder: Path) -> list[Path]:
     """ledgers.svg and ledgers.png in `folder`; `sentence` stands above the panels."""
     folder.mkdir(parents=True, exist_ok=True)
-    written = []
     with mpl.rc_context(_RC):
-        figure = draw(ledgers, sentence)
-        for suffix, options in (("svg", {"metadata": {"Date": None}}), ("png", {"dpi": PNG_DPI})):
-            path = folder / f"ledgers.{suffix}"
-            figure.savefig(path, format=suffix, **options)
-            written.append(path)
-    return written
+        return save(draw(ledgers, sentence), folder, "ledgers")
 
 
 def draw(ledgers: Ledgers, sentence: str) -> Figure:
@@ -59,19 +46,11 @@ def draw(ledgers: Ledgers, sentence: str) -> Figure:
     figure.legend(handles=handles, loc="lower center", ncol=len(handles), frameon=False)
     model = ledgers.index["model"]["name"]
     figure.suptitle(f"Four ledgers of drafting: a draft is not an answer  ({model})", fontsize=12)
-    figure.text(0.5, 0.945, _wrapped(sentence, 150), ha="center", va="top", fontsize=9)
+    figure.text(
+        0.5, 0.945, textwrap.fill(sentence, 150, break_on_hyphens=False), ha="center", va="top", fontsize=9
+    )
     figure.subplots_adjust(left=0.11, right=0.98, top=0.86, bottom=0.1, hspace=0.36, wspace=0.3)
     return figure
-
-
-def _wrapped(text: str, width: int) -> str:
-    lines, line = [], ""
-    for word in text.split():
-        if len(line) + len(word) >= width:
-            lines.append(line)
-            line = ""
-        line = f"{line} {word}".strip()
-    return "\n".join([*lines, line])
 
 
 def _workloads(ledgers: Ledgers) -> list[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -13,6 +13,8 @@ from draft_ladder.base.manifests import write_atomic
 from draft_ladder.e2e.cost import CostCurve
 from draft_ladder.e2e.ledgers import ALL, DRAFTERS, Ledgers, Row
 from draft_ladder.e2e.records import NO_DRAFTING
+from draft_ladder.report.style import TextTable, format_number
+from draft_ladder.report.style import as_markdown as table_markdown
 
 
 def as_markdown(ledgers: Ledgers) -> str:
@@ -101,18 +103,11 @@ def _figure(value: float | None, digits: int = 2) -> str:
 
 
 def _digits(value: float | None) -> str:
-    return "–" if value is None else f"{value:.3g}"
+    return "–" if value is None else format_number(value, 3)
 
 
 def _share(value: float | None) -> str:
     return "–" if value is None else f"{value:.1%}"
-
-
-def _table(head: Sequence[str], lines: Iterable[Sequence[str]]) -> Iterable[str]:
-    yield "| " + " | ".join(head) + " |"
-    yield "| " + " | ".join("---" for _ in head) + " |"
-    for line in lines:
-        yield "| " + " | ".join(line) + " |"
 
 
 def _page(ledgers: Ledgers) -> Iterable[str]:
@@ -168,7 +163,7 @@ def _answer_table(ledgers: Ledgers) -> Iterable[str]:
                 _figure(row.replayed_us_per_drafted, 3),
             )
         )  # fmt: skip
-    yield from _table(head, lines)
+    yield table_markdown(TextTable("", head, lines))
 
 
 def _cache_table(ledgers: Ledgers) -> Iterable[str]:
@@ -179,8 +174,8 @@ def _cache_table(ledgers: Ledgers) -> Iterable[str]:
     yield f"Built from {size}{corpus['label']}{built}."
     yield ""
     head = ("variant", "file MB", "converted in s", "load s", "RSS after load MB", "peak RSS MB", "caches MB")
-    yield from _table(
-        head,
+    yield table_markdown(TextTable(
+        "", head,
         [
             (
                 row.variant, _figure(row.file_mb, 1), _figure(row.convert_s), _digits(row.load_s),
@@ -188,7 +183,7 @@ def _cache_table(ledgers: Ledgers) -> Iterable[str]:
             )
             for row in ledgers.caches
         ],
-    )  # fmt: skip
+    ))  # fmt: skip
 
 
 def _drafter_table(ledgers: Ledgers) -> Iterable[str]:
@@ -202,8 +197,8 @@ def _drafter_table(ledgers: Ledgers) -> Iterable[str]:
         "acceptance",
         "hit rate",
     )
-    yield from _table(
-        head,
+    yield table_markdown(TextTable(
+        "", head,
         [
             (
                 row.workload, DRAFTERS[row.drafter], str(row.calls), _figure(row.us_per_call, 1),
@@ -212,7 +207,7 @@ def _drafter_table(ledgers: Ledgers) -> Iterable[str]:
             )
             for row in ledgers.drafters
         ],
-    )  # fmt: skip
+    ))  # fmt: skip
 
 
 def _text_lines(ledgers: Ledgers) -> Iterable[str]:

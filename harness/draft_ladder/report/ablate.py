@@ -13,7 +13,7 @@ from draft_ladder.bench.metrics import BY_NAME, Metric, shown_in
 from draft_ladder.bench.records import SETTINGS
 from draft_ladder.bench.settings import AXES, Settings, names_of
 from draft_ladder.bench.stats import Results, SummaryRow, by_cell, refuse_marked, run_rows, summarize
-from draft_ladder.report.compare import overlap, ranges_text
+from draft_ladder.report.compare import ranges_text
 from draft_ladder.report.style import TextTable, format_number
 
 
@@ -28,7 +28,6 @@ class Ratio:
     ratio: float
     low: float
     high: float
-    overlap: bool
     ranges: str
 
 
@@ -110,8 +109,15 @@ def _settings_of(chosen: Mapping[str, Any]) -> Settings:
 def _ratio(metric: Metric, size_mb: float, versus: SummaryRow, variant: SummaryRow) -> Ratio:
     middles = float(versus.median or 0), float(variant.median or 0)
     ends = metric.gain(versus.min or 0, variant.max or 0), metric.gain(versus.max or 0, variant.min or 0)
-    words = overlap(versus, variant), ranges_text(versus, variant)
-    return Ratio(metric.name, size_mb, *middles, metric.gain(*middles), min(ends), max(ends), *words)
+    return Ratio(
+        metric.name,
+        size_mb,
+        *middles,
+        metric.gain(*middles),
+        min(ends),
+        max(ends),
+        ranges_text(versus, variant),
+    )
 
 
 def sentence(found: Sequence[Ratio], variant: dict[str, Any], names: tuple[str, str]) -> str:
@@ -135,7 +141,7 @@ def _effect(own: Sequence[Ratio]) -> str:
         size = f"{_span(1 / high, 1 / low)} times worse"
     else:
         size = f"from {1 / low:.2f} times worse to {high:.2f} times better"
-    apart = [f"{one.size_mb:g}" for one in own if not one.overlap]
+    apart = [f"{one.size_mb:g}" for one in own if one.ranges == "apart"]
     if all(one.ranges in ("equal", "one run each") for one in own):
         ranges = "one run each"
     elif len(apart) == len(own):

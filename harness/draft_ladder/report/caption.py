@@ -63,10 +63,11 @@ def _settings(specs: Sequence[RunSpec]) -> str:
 def absences(results: Results) -> list[str]:
     """What charts and tables cannot show, and why: one line per reason."""
     failed: dict[str, set[str]] = {}
+    names = telling_of(results)
     for record in results.records:
         if record.failure is not None:
             spec = record.spec
-            cell = f"{label(spec.variant, Settings.of(spec), telling_of(results))} at {spec.size_mb:g} MB"
+            cell = f"{label(spec.variant, Settings.of(spec), names)} at {spec.size_mb:g} MB"
             failed.setdefault(record.failure.reason, set()).add(cell)
     lines = [
         clipped(f"failed and not shown ({reason}): {', '.join(sorted(cells))}", 170)

@@ -5,7 +5,7 @@ A folder is results/<machine>/<experiment>, now or as it was in a commit: `REV:F
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,9 +15,9 @@ from draft_ladder.base.commits import files_of
 from draft_ladder.base.errors import InputError
 from draft_ladder.bench.metrics import Metric, shown_in
 from draft_ladder.bench.records import RunRecord, differing_drafts
-from draft_ladder.bench.settings import Settings, label, telling
+from draft_ladder.bench.settings import label
 from draft_ladder.bench.stats import Results, SummaryRow, by_cell, load_results, run_rows, summarize
-from draft_ladder.report.caption import notes_on
+from draft_ladder.report.caption import notes_on, telling_of
 from draft_ladder.report.style import TextTable, format_number
 
 # Of a module's build; its flags are only noted.
@@ -41,7 +41,6 @@ class Cell:
     ratio: float
     a_range: tuple[float, float]
     b_range: tuple[float, float]
-    overlap: bool
     ranges: str
 
 
@@ -80,7 +79,7 @@ def compare(a: Results, b: Results, *, force: bool = False) -> Comparison:
             f"are not alike: {'; '.join(differences)}",
             "compare like with like, or give --force to compare all the same",
         )
-    names = telling([*_settings(a), *_settings(b)])
+    names = {*telling_of(a), *telling_of(b)}
     cells_a, cells_b = _by_label(a, names), _by_label(b, names)
     cells = [
         cell
@@ -93,10 +92,6 @@ def compare(a: Results, b: Results, *, force: bool = False) -> Comparison:
         for one, other in ((cells_a, cells_b), (cells_b, cells_a))
     )
     return Comparison(cells, differences, [*flag_notes([a, b]), *notes_on([a, b])], only_a, only_b)
-
-
-def _settings(results: Results) -> list[Settings]:
-    return [Settings.of(record.spec) for record in results.records]
 
 
 def unlikeness(a: Results, b: Results) -> list[str]:
@@ -172,7 +167,7 @@ def _corpora(results: Results) -> dict[float, tuple[Any, ...]]:
     return {record.spec.size_mb: identity(record) for record in results.records}
 
 
-def _by_label(results: Results, names: tuple[str, ...]) -> dict[tuple[str, float], dict[str, SummaryRow]]:
+def _by_label(results: Results, names: Collection[str]) -> dict[tuple[str, float], dict[str, SummaryRow]]:
     """Figures by what tells cells apart in either run: under --force the other settings may differ."""
     cells = by_cell(summarize(run_rows(results.records)))
     return {(label(one.variant, one.settings, names), one.size_mb): found for one, found in cells.items()}
@@ -187,12 +182,7 @@ def _cell(
     ranges = (float(a.min or 0), float(a.max or 0)), (float(b.min or 0), float(b.max or 0))
     ratio = metric.gain(a.median, b.median)
     medians = float(a.median), float(b.median)
-    return Cell(*key, metric.name, metric.unit, *medians, ratio, *ranges, overlap(a, b), ranges_text(a, b))
-
-
-def overlap(a: SummaryRow, b: SummaryRow) -> bool:
-    """Whether the ranges of two cells' figures meet."""
-    return (a.min or 0) <= (b.max or 0) and (b.min or 0) <= (a.max or 0)
+    return Cell(*key, metric.name, metric.unit, *medians, ratio, *ranges, ranges_text(a, b))
 
 
 def ranges_text(a: SummaryRow, b: SummaryRow) -> str:
@@ -201,7 +191,8 @@ def ranges_text(a: SummaryRow, b: SummaryRow) -> str:
         return "equal"
     if a.n == b.n == 1:
         return "one run each"
-    return "overlap" if overlap(a, b) else "apart"
+    meet = (a.min or 0) <= (b.max or 0) and (b.min or 0) <= (a.max or 0)
+    return "overlap" if meet else "apart"
 
 
 def as_table(comparison: Comparison) -> TextTable:

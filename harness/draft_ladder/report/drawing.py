@@ -173,7 +173,8 @@ def _dress_vertical(axes: Axes, chart: Chart, series: list[Series], words: str) 
     lowest = min(min(item.low) for item in series)
     highest = max(max(item.high) for item in series)
     sign = "×" if chart.relative else ""
-    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: format_number(value) + sign))
+    written = FuncFormatter(lambda value, _: format_number(value) + sign)
+    axes.yaxis.set_major_formatter(written)
     if not _is_log(chart) or lowest <= 0:
         axes.set_ylim(0, highest * 1.08)
         return
@@ -182,7 +183,7 @@ def _dress_vertical(axes: Axes, chart: Chart, series: list[Series], words: str) 
     # Few decades need more ticks than powers of ten to be read at all.
     steps = (1.0, 2.0, 5.0) if highest / lowest < 2000 else (1.0,)
     axes.yaxis.set_major_locator(LogLocator(base=10, subs=steps))
-    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: format_number(value) + sign))
+    axes.yaxis.set_major_formatter(written)
     axes.yaxis.set_minor_formatter(NullFormatter())
     if chart.relative:
         axes.axhline(1.0, color=GREY, lw=0.9, ls=":", zorder=1)

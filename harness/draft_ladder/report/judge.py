@@ -31,13 +31,17 @@ class Judged:
     """A claim with what we found. `figures`: by corpus size (MB); `ours` is their text."""
 
     claim: Claim
-    article: str
     ours: str
     verdict: Verdict
     figures: dict[str, float] = field(default_factory=dict)
     median: float | None = None
     low: float | None = None
     high: float | None = None
+
+    @property
+    def article(self) -> str:
+        """The article's figure in words."""
+        return article_text(self.claim)
 
     @property
     def explanation(self) -> str:
@@ -48,20 +52,11 @@ class Judged:
 
     def as_dict(self) -> dict[str, Any]:
         """JSON content."""
+        own = ("article", "ours", "verdict", "median", "low", "high", "explanation")
         return {
-            "id": self.claim.id,
-            "says": self.claim.says,
-            "variant": self.claim.variant,
-            "versus": self.claim.versus,
-            "metric": self.claim.metric,
-            "article": self.article,
-            "ours": self.ours,
-            "verdict": self.verdict,
-            "median": self.median,
-            "low": self.low,
-            "high": self.high,
+            **{name: getattr(self.claim, name) for name in ("id", "says", "variant", "versus", "metric")},
+            **{name: getattr(self, name) for name in own},
             "by_size_mb": self.figures,
-            "explanation": self.explanation,
             "remark": self.claim.remark,
         }
 
@@ -237,9 +232,8 @@ def _judge_ratio(claim: Claim, evidence: Evidence) -> Judged:
                 absolute = pair
         if own:
             verdicts.append(verdict_of(claim, *_spread(own)))
-    article = article_text(claim)
     if not figures:
-        return Judged(claim, article, "-", "not measured")
+        return Judged(claim, "-", "not measured")
     low, median, high = _spread(figures.values())
     ours = format_number(median, 3)
     if low != high:
@@ -248,7 +242,7 @@ def _judge_ratio(claim: Claim, evidence: Evidence) -> Judged:
         ours += f": {_absolute_text(claim, absolute)}"
     # Of two metrics in one sentence, both must agree with it.
     verdict = max(verdicts, key=VERDICTS.index)
-    return Judged(claim, article, ours, verdict, figures, median, low, high)
+    return Judged(claim, ours, verdict, figures, median, low, high)
 
 
 def _spread(ratios: Iterable[float]) -> tuple[float, float, float]:
@@ -290,7 +284,7 @@ def article_text(claim: Claim) -> str:
 def _judge_rounds(claim: Claim, evidence: Evidence) -> Judged:
     found = evidence.rounds()
     if found is None:
-        return Judged(claim, article_text(claim), "-", "not measured")
+        return Judged(claim, "-", "not measured")
     compilers = found["compilers"]
     text = "; ".join(
         f"{one['compiler']}: {one['rounds_of_eight']} rounds, "
@@ -298,7 +292,7 @@ def _judge_rounds(claim: Claim, evidence: Evidence) -> Judged:
         for one in compilers
     )
     verdict: Verdict = "reproduced" if all(one["fixed"] for one in compilers) else "not reproduced"
-    return Judged(claim, article_text(claim), text, verdict)
+    return Judged(claim, text, verdict)
 
 
 def _judge_share(claim: Claim, evidence: Evidence) -> Judged:
@@ -306,7 +300,7 @@ def _judge_share(claim: Claim, evidence: Evidence) -> Judged:
     found = evidence.statistics(claim.size_mb)
     name = "single_share" if claim.share is not None else "at_most_100_share"
     if found is None or found.get(name) is None:
-        return Judged(claim, article_text(claim), "-", "not measured")
+        return Judged(claim, "-", "not measured")
     ours = float(found[name])
     verdict: Verdict
     if claim.share is not None:
@@ -314,7 +308,7 @@ def _judge_share(claim: Claim, evidence: Evidence) -> Judged:
         verdict = "reproduced" if near else "direction only" if ours > 0.5 else "not reproduced"
     else:
         verdict = "reproduced" if ours >= (claim.share_min or 0) else "not reproduced"
-    return Judged(claim, article_text(claim), f"{ours:.2%}", verdict, {f"{claim.size_mb:g}": ours}, ours)
+    return Judged(claim, f"{ours:.2%}", verdict, {f"{claim.size_mb:g}": ours}, ours)
 
 
 def _judge_acceptance(claim: Claim, evidence: Evidence) -> Judged:
@@ -328,15 +322,12 @@ def _judge_acceptance(claim: Claim, evidence: Evidence) -> Judged:
         distances = [abs(value - base) for value in others if value is not None and base is not None]
         if distances:
             figures[f"{size:g}"] = max(distances)
-    article = article_text(claim)
     if not figures:
-        return Judged(claim, article, "-", "not measured")
+        return Judged(claim, "-", "not measured")
     worst = max(figures.values())
     reproduced = worst == 0 if exactly else worst <= ACCEPTANCE_POINTS
     ours = f"at most {format_number(worst * 100, 3)} percentage points apart" if worst else "exactly equal"
-    return Judged(
-        claim, article, ours, "reproduced" if reproduced else "not reproduced", figures, worst, worst, worst
-    )
+    return Judged(claim, ours, "reproduced" if reproduced else "not reproduced", figures, worst, worst, worst)
 
 
 def _judge_size(claim: Claim, evidence: Evidence) -> Judged:
@@ -345,9 +336,8 @@ def _judge_size(claim: Claim, evidence: Evidence) -> Judged:
     assert claim.size_mb is not None
     mine = evidence.value(claim.variant, claim.size_mb, SIZES[claim.metric])
     counted = evidence.statistics(claim.size_mb)
-    article = article_text(claim)
     if mine is None:
-        return Judged(claim, article, "-", "not measured")
+        return Judged(claim, "-", "not measured")
     ours = f"{format_number(mine)} MB"
     if counted and counted.get("n_pairs"):
         ours += f", {format_number(mine * 1e6 / counted['n_pairs'], 3)} bytes per (bigram, successor) pair"
@@ -355,12 +345,12 @@ def _judge_size(claim: Claim, evidence: Evidence) -> Judged:
     if claim.file_over_memory is not None:
         memory = _resident_mb(claim.variant, claim.size_mb, evidence)
         if memory is None or memory <= 0:
-            return Judged(claim, article, ours, "not measured")
+            return Judged(claim, ours, "not measured")
         over = format_number(mine / memory), format_number(claim.file_over_memory)
         ours += f"; file over resident memory {over[0]} (article {over[1]})"
         close = abs(mine / memory / claim.file_over_memory - 1) <= TOLERANCE
         verdict = "reproduced" if close else "not reproduced"
-    return Judged(claim, article, ours, verdict, {f"{claim.size_mb:g}": mine}, mine)
+    return Judged(claim, ours, verdict, {f"{claim.size_mb:g}": mine}, mine)
 
 
 def _resident_mb(variant: str, size: float, evidence: Evidence) -> float | None:

@@ -128,7 +128,7 @@ def _relative(metric: Metric, figures: dict[Subject, Figures], base: str | None)
 
 
 def looks_of(subjects: Iterable[Subject], variants: Variants) -> dict[Subject, Look]:
-    """Every series' look, in ladder order: a variant's own, paler and of another line at further settings."""
+    """Every series' look, in ladder order: the variant's own, paler or of another line at others."""
     order = {name: index for index, name in enumerate(variants)}
     ordered = sorted(subjects, key=lambda one: (order.get(one[0], len(order)), one[0], one[1].order))
     names = telling(settings for _, settings in ordered)

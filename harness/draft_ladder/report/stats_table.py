@@ -20,18 +20,12 @@ TITLES = {
 def tables(summary: Iterable[SummaryRow]) -> list[TextTable]:
     """Times and drafts; tails too where a histogram pass was made."""
     cells = by_cell(summary)
+    timed = {cell: figures for cell, figures in cells.items() if "draft_call_p50_us" in figures}
     return [
-        _table(name, title, own)
+        _table(name, title, timed if name == "tails" else cells)
         for name, title in TITLES.items()
-        if (own := _cells_of(name, cells)) or name != "tails"
+        if timed or name != "tails"
     ]
-
-
-def _cells_of(name: str, cells: dict[Cell, Figures]) -> dict[Cell, Figures]:
-    if name != "tails":
-        return cells
-    metrics = [metric.name for metric in METRICS if metric.column and metric.column.table == name]
-    return {cell: figures for cell, figures in cells.items() if any(one in figures for one in metrics)}
 
 
 def _table(name: str, title: str, cells: dict[Cell, Figures]) -> TextTable:

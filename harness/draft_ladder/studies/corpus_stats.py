@@ -17,6 +17,7 @@ import numpy.typing as npt
 from draft_ladder.base import native
 from draft_ladder.data.cache import build_static_cache, check_same_tokenizer
 from draft_ladder.data.tokens import TokenArray, open_tokens
+from draft_ladder.report.style import TextTable, as_text
 
 N_CTX = 4096
 N_DRAFT = 3
@@ -211,18 +212,12 @@ _ROWS = (
 
 def table(columns: dict[str, CorpusStats]) -> str:
     """The statistics of several token files side by side, as plain text; '-' for what is not known."""
-    rows = [["", *columns]]
+    rows = []
     for label, key, form in _ROWS:
         values = [lookup(stats, key) for stats in columns.values()]
         if any(value is not None for value in values):
-            rows.append([label, *("-" if value is None else form.format(value) for value in values)])
-    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
-    lines = [
-        row[0].ljust(widths[0])
-        + "".join("  " + cell.rjust(width) for cell, width in zip(row[1:], widths[1:], strict=True))
-        for row in rows
-    ]
-    return "\n".join(line.rstrip() for line in lines)
+            rows.append((label, *("-" if value is None else form.format(value) for value in values)))
+    return as_text(TextTable("", ("", *columns), rows))
 
 
 def lookup(stats: CorpusStats, key: str) -> Any:
