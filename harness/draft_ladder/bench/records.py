@@ -13,7 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 
 from draft_ladder.base.errors import DraftsDifferError, InputError
 from draft_ladder.base.manifests import canonical_json, write_atomic
-from draft_ladder.base.validation import first_problem
+from draft_ladder.base.validation import first_problem, load_versioned
 
 SCHEMA = 1
 # Settings that one experiment may measure at several values, besides the variants' own axes.
@@ -165,15 +165,7 @@ def write_record(folder: Path, record: RunRecord) -> Path:
 
 def load_record(path: Path) -> RunRecord:
     """Read one record; InputError names the file, the key and a remedy."""
-    content = load_json(path)
-    schema = content.get("schema")
-    if schema != SCHEMA:
-        newer = isinstance(schema, int) and schema > SCHEMA
-        remedy = "update Draft Ladder" if newer else "remove it and run again"
-        problem = (
-            f"schema {schema!r} is {'newer than' if newer else 'not'} the one this version reads ({SCHEMA})"
-        )
-        raise InputError(f"{path}: schema", problem, remedy)
+    content = load_versioned(path, SCHEMA)
     try:
         record = RunRecord.model_validate(content)
     except ValidationError as error:
@@ -192,23 +184,6 @@ def load_records(folder: Path, keys: Iterable[str] | None = None) -> list[RunRec
         paths = [path for key in keys if (path := folder / f"{key}.json").exists()]
     records = [load_record(path) for path in paths]
     return sorted(records, key=lambda record: (record.spec.order, record.key))
-
-
-def load_json(path: Path) -> dict[str, Any]:
-    """A strict JSON object from a file: no NaN, no infinity."""
-
-    def refuse(name: str) -> None:
-        raise ValueError(f"{name} is not JSON")
-
-    try:
-        content = json.loads(path.read_bytes(), parse_constant=refuse)
-    except FileNotFoundError as error:
-        raise InputError(path, "no such file", "run `ladder run` first") from error
-    except (OSError, ValueError, RecursionError) as error:
-        raise InputError(path, f"not readable as JSON ({error})", "remove it and run again") from error
-    if not isinstance(content, dict):
-        raise InputError(path, "not a JSON object", "remove it and run again")
-    return content
 
 
 def varying_settings(records: Iterable[RunRecord]) -> tuple[str, ...]:

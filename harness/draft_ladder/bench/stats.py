@@ -15,11 +15,11 @@ from typing import Any
 
 from draft_ladder.base.errors import InputError
 from draft_ladder.base.manifests import write_atomic
+from draft_ladder.base.validation import load_json, load_versioned
 from draft_ladder.bench.metrics import METRICS, metric_values
 from draft_ladder.bench.records import (
     EXPERIMENT_SCHEMA,
     RunRecord,
-    load_json,
     load_records,
     refuse_differing_drafts,
     varying_settings,
@@ -76,14 +76,7 @@ def load_results(folder: Path) -> Results:
 
     DraftsDifferError where records that must draft alike do not, whatever the runner made of them.
     """
-    content = load_json(folder / "experiment.json")
-    schema = content.get("schema")
-    if schema != EXPERIMENT_SCHEMA:
-        newer = isinstance(schema, int) and schema > EXPERIMENT_SCHEMA
-        remedy = "update Draft Ladder" if newer else "run the experiment again"
-        raise InputError(
-            f"{folder / 'experiment.json'}: schema", f"{schema!r} is not {EXPERIMENT_SCHEMA}", remedy
-        )
+    content = load_versioned(folder / "experiment.json", EXPERIMENT_SCHEMA, "run the experiment again")
     for name in ("keys", "experiment", "variants"):
         if name not in content:
             raise InputError(

@@ -224,13 +224,16 @@ def instructions(
     ] = Path("build/instructions"),
     json_: JsonOption = False,
 ) -> None:
-    """Count instructions per drafted token under callgrind: the check that noise cannot touch."""
+    """Count the instructions that drafting one token takes, with valgrind: a check that noise cannot touch.
+
+    Needs a checkout of the project, cmake, a C++ compiler and valgrind.
+    """
     from draft_ladder.studies import instructions as counting
 
     variants = variant or counting.default_variants()
     # Read before --record writes over them: counts compared with themselves have never grown.
     committed = counting.load_figures() if record or check else {}
-    key, counts = counting.count_all(_source(counting.ROOT), build_folder, variants)
+    key, counts = counting.count_all(_checkout(counting.ROOT), build_folder, variants)
     if json_:
         print_json({"key": key, "counts": {name: asdict(found) for name, found in counts.items()}})
     else:
@@ -252,9 +255,10 @@ def _print_counts(key: str, counts: dict[str, Counts]) -> None:
         print(f"{name:20} {found.draft:10.1f} {found.update:10.1f} {found.end_chunk:10.1f}")
 
 
-def _source(root: Path) -> Path:
+def _checkout(root: Path) -> Path:
+    """InputError for an installed package: it holds no sources to compile."""
     if not (root / "CMakeLists.txt").is_file():
-        raise InputError(root, "is not a checkout", "run `ladder instructions` from an editable installation")
+        raise InputError(root, "is not a checkout", "clone the project and `pip install --editable .` there")
     return root
 
 
@@ -267,9 +271,13 @@ def rounds(
     ] = None,
     json_: JsonOption = False,
 ) -> None:
-    """Disassemble the search of sorted lists: one loop, no branch on what it reads, its rounds."""
+    """Compile the search of sorted lists and show its machine code's branches and rounds.
+
+    Needs a checkout of the project, a C++ compiler (g++ or clang++) and objdump.
+    """
     from draft_ladder.studies import rounds as machine_code
 
+    _checkout(machine_code.SOURCES.parent)
     flags = str(demand(find("sorted_vectors"), "info", {})["build"]["cxx_flags"])
     found = [machine_code.examine(compiler, flags) for compiler in machine_code.compilers()]
     if not found:

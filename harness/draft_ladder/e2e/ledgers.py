@@ -7,13 +7,14 @@ A draft is not an answer: how much faster drafts come says little about how much
 
 from __future__ import annotations
 
+import statistics
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from draft_ladder.base.errors import InputError
-from draft_ladder.bench.records import load_json
+from draft_ladder.base.validation import load_versioned
 from draft_ladder.e2e.cost import CostPoint
 from draft_ladder.e2e.records import INDEX_NAME, NO_DRAFTING, SCHEMA, E2eRecord, read_record
 
@@ -123,9 +124,7 @@ def load_ledgers(folder: Path) -> Ledgers:
     path = folder / INDEX_NAME
     if not path.is_file():
         raise InputError(path, "is missing", "run `ladder e2e` to its end first")
-    index = load_json(path)
-    if index.get("schema") != SCHEMA:
-        raise InputError(f"{path}: schema", f"{index.get('schema')!r} is not {SCHEMA}", "update Draft Ladder")
+    index = load_versioned(path, SCHEMA, "run `ladder e2e` again")
     try:
         return _from_index(folder, index)
     except (KeyError, TypeError, IndexError, ZeroDivisionError) as error:
@@ -260,11 +259,8 @@ def _by_position(answers: Sequence[dict[str, Any]]) -> tuple[float | None, ...]:
 
 
 def _median(values: Iterable[float | None]) -> float | None:
-    known = sorted(value for value in values if value is not None)
-    if not known:
-        return None
-    middle = len(known) // 2
-    return known[middle] if len(known) % 2 else (known[middle - 1] + known[middle]) / 2
+    known = [value for value in values if value is not None]
+    return statistics.median(known) if known else None
 
 
 def _scaled(value: float | None, unit: float) -> float | None:

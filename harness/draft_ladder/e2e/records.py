@@ -16,10 +16,9 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 
 from draft_ladder.base.errors import InputError
 from draft_ladder.base.manifests import canonical_json, write_atomic
-from draft_ladder.base.validation import first_problem
+from draft_ladder.base.validation import MEASURE_AGAIN, first_problem, load_versioned
 from draft_ladder.bench import environment
 from draft_ladder.bench.config import parse_override
-from draft_ladder.bench.records import load_json
 from draft_ladder.data.sources import CorpusSource
 from draft_ladder.e2e.cost import BATCHES
 from draft_ladder.e2e.workloads import Workload, fill_in_text
@@ -152,12 +151,12 @@ def key_of(kind: str, spec: dict[str, Any]) -> str:
 
 def read_record(path: Path) -> E2eRecord:
     """One record; InputError names the file and a remedy."""
-    content = load_json(path)
+    content = load_versioned(path, SCHEMA)
     try:
         return E2eRecord.model_validate(content)
     except ValidationError as error:
         found = first_problem(error, content)
-        raise InputError(found.at(path), found.problem, "remove it and run again") from error
+        raise InputError(found.at(path), found.problem, MEASURE_AGAIN) from error
 
 
 class Store:

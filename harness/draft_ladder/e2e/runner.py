@@ -18,6 +18,7 @@ import os
 import platform
 import time
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from functools import partial
 from importlib import import_module
@@ -372,16 +373,34 @@ class Options:
     force: bool = False
 
 
+@contextmanager
+def pinned_to(cpu: int | None) -> Iterator[None]:
+    """Run on this core alone for a while, where a core is named and the system can do it."""
+    usable = environment.affinity()
+    if cpu is None or usable is None:
+        yield
+        return
+    os.sched_setaffinity(0, {cpu})
+    try:
+        yield
+    finally:
+        os.sched_setaffinity(0, usable)
+
+
+@contextmanager
 def _opened(
     config: E2eConfig, options: Options, variants: Sequence[str], note: Note
 ) -> Iterator[tuple[Inputs, Model]]:
-    if config.cpu is not None and hasattr(os, "sched_setaffinity"):
-        os.sched_setaffinity(0, {config.cpu})
+    """The inputs, made where they are missing, and the opened model, on the config's core."""
+    environment.check_core(config.cpu)
     cache = cache_dir(options.cache)
     path = model_path(config.model, options.text_dir)
     found = [find(name) for name in variants]
     vocabulary = read_vocabulary(path)
-    with Model(path, n_ctx=config.n_ctx, n_batch=config.n_batch, threads=config.threads) as model:
+    with (
+        pinned_to(config.cpu),
+        Model(path, n_ctx=config.n_ctx, n_batch=config.n_batch, threads=config.threads) as model,
+    ):
         tokenizer = partial(model_tokenizer, path)
         files, corpus = prepare_static(config, tokenizer, vocabulary, found, cache, options.text_dir, note)
         inputs = Inputs(path, sha256_file(path), vocabulary, files, corpus, found)
@@ -391,14 +410,15 @@ def _opened(
 
 def run_e2e(config: E2eConfig, options: Options, note: Note) -> Path:
     """Run or resume an experiment; its results folder. Raises LadderError."""
-    environment.check_core(config.cpu)
     folder = options.results / environment.machine_folder(options.machine) / config.name
-    for inputs, model in _opened(config, options, config.variants, note):
-        with folder_lock(folder, "runner"):
-            experiment = Experiment(config, inputs, model, folder, force=options.force, note=note)
-            experiment.run()
-            store = experiment.store
-            note(f"{store.made_total} records made, {store.skipped_total} were there already")
+    with (
+        _opened(config, options, config.variants, note) as (inputs, model),
+        folder_lock(folder, "runner"),
+    ):
+        experiment = Experiment(config, inputs, model, folder, force=options.force, note=note)
+        experiment.run()
+        store = experiment.store
+        note(f"{store.made_total} records made, {store.skipped_total} were there already")
     return folder
 
 
@@ -422,7 +442,7 @@ def run_advice(config: E2eConfig, options: Options, note: Note) -> list[Workload
     longest = max(config.advise_n_drafts)
     name = default_variant(config)
     results = []
-    for inputs, model in _opened(config, options, [name], note):
+    with _opened(config, options, [name], note) as (inputs, model):
         variant = inputs.variants[0]
         module = variant.load()
         filler = np.resize(np.concatenate(inputs.works[0].prompts), config.cost_prompt_tokens)

@@ -40,7 +40,7 @@ else:
         Base = object
 
 TokenArray = npt.NDArray[np.int32]
-# source ("context", "dynamic", "static") -> n-gram length -> (least total, least percent)
+# source ("context", "dynamic", "static") -> n-gram length -> (min total, min percent)
 Thresholds = Mapping[str, Mapping[int, tuple[int, int]]]
 
 # Draft whatever is known: more tokens are accepted per call, and far more are drafted in vain. Worth it where
@@ -73,7 +73,7 @@ class LadderDraft(Base):
     """A `llama_cpp.llama_speculative.LlamaDraftModel` over one of the variants.
 
     `static`: a static cache in llama.cpp's or the variant's own format, built with the model's tokenizer.
-    `n_draft`: most tokens of a draft. `model`: a `llama_cpp.Llama` (its context and vocabulary are taken
+    `n_draft`: max tokens of a draft. `model`: a `llama_cpp.Llama` (its context and vocabulary are taken
     over; it must keep the logits of a whole batch, `logits_all=True`) or the path of a GGUF file (its
     tokenizer is checked); `n_ctx` and `vocab_size` say the same by hand. `thresholds` replaces the rule's
     own, for example by {"context": {1: (3, 80)}} or EAGER; drafting then runs on the tunable drafter, which
@@ -291,7 +291,11 @@ def _vocabulary_of(model: Any, vocab_size: int | None) -> tuple[Vocabulary, int 
             "model", "keeps the last token's logits only, drafts need all", "open it with logits_all=True"
         )
     path = Path(model if is_file else model.model_path)
-    return read_vocabulary(path), None if is_file else int(model.n_ctx())
+    vocabulary = read_vocabulary(path)
+    if vocab_size not in (None, vocabulary.size):
+        problem = f"is {vocab_size}, but {vocabulary.name or path.stem} has {vocabulary.size} tokens"
+        raise InputError("vocab_size", problem, "leave it out: the model says it")
+    return vocabulary, None if is_file else int(model.n_ctx())
 
 
 def load_static(drafter: Any, static: Path, vocabulary: Vocabulary) -> None:

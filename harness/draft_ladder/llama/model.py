@@ -219,7 +219,7 @@ def _vocabulary_digest(model: Any, vocabulary: Any, size: int) -> str:
 class Model:
     """One sequence of a GGUF model on the CPU.
 
-    `n_ctx`: tokens the KV cache holds; `n_batch`: most tokens of one decode; `threads`: of every decode.
+    `n_ctx`: tokens the KV cache holds; `n_batch`: max tokens of one decode; `threads`: of every decode.
     Raises InputError for a file that cannot be loaded or settings it does not allow.
     """
 
@@ -394,7 +394,3 @@ class Model:
         row = self._row.from_address(ctypes.addressof(pointer.contents))
         logits: FloatArray = np.frombuffer(memoryview(row), dtype=np.float32)
         return logits
-
-    def greedy(self, index: int = -1) -> int:
-        """The likeliest next token after the batch's token `index`; the smallest id of equals."""
-        return int(self.logits(index).argmax())

@@ -17,8 +17,8 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from draft_ladder.base.errors import InputError
-from draft_ladder.base.validation import first_problem
-from draft_ladder.bench.records import load_json, refuse_differing_drafts
+from draft_ladder.base.validation import first_problem, load_json
+from draft_ladder.bench.records import refuse_differing_drafts
 from draft_ladder.bench.stats import Results, SummaryRow, run_rows, summarize
 from draft_ladder.report.compare import flag_notes, unlikeness
 from draft_ladder.report.stats_table import TextTable

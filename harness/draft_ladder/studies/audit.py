@@ -27,7 +27,7 @@ from draft_ladder.base import variants
 from draft_ladder.base.errors import InputError, LadderError
 
 NULL_TOKEN = -1
-# (source, n) in the order they are tried, with the least total and the least percentage.
+# (source, n) in the order they are tried, with the thresholds: min total, min percentage.
 THRESHOLDS: dict[tuple[str, int], tuple[int, int]] = {
     ("context", 4): (1, 50),
     ("context", 3): (1, 50),

@@ -124,12 +124,15 @@ def write_inputs(folder: Path) -> tuple[Path, Path]:
 
 def default_variants(source: Path = ROOT) -> list[str]:
     """The rungs and what goes beyond, in their order."""
-    found = []
-    for file in sorted((source / "variants").glob("**/variant.toml")):
-        content = tomllib.loads(file.read_text(encoding="utf-8"))
-        if content["kind"] != "ablation":
-            found.append((content.get("rung", 99), content["name"]))
+    folders = [folder for group in ("ladder", "beyond") for folder in (source / "variants" / group).iterdir()]
+    found = [(_described(source, folder.name).get("rung", 99), folder.name) for folder in folders]
     return [name for _, name in sorted(found)]
+
+
+def _described(source: Path, variant: str) -> dict[str, Any]:
+    """A source tree's own description of a variant; empty where it has none of that name."""
+    files = (source / "variants").glob(f"**/{variant}/variant.toml")
+    return next((tomllib.loads(file.read_text(encoding="utf-8")) for file in files), {})
 
 
 def build(
@@ -191,37 +194,34 @@ def _run(command: Sequence[str], remedy: str) -> str:
 
 
 def count(program: Path, tokens: Path, static: Path, folder: Path) -> Counts:
-    """Run one program under callgrind."""
+    """Run one program under callgrind; `static` is in the format it reads."""
     if shutil.which("valgrind") is None:
         raise InputError("valgrind", "is not installed", "install it (Debian: apt install valgrind)")
-    own = _own_format(program, static, folder)
     out = folder / f"{program.name}.callgrind"
     command = ["valgrind", "--tool=callgrind", "--compress-strings=no", "--compress-pos=no"]
-    command += [f"--callgrind-out-file={out}", str(program), "replay", str(tokens), str(own)]
+    command += [f"--callgrind-out-file={out}", str(program), "replay", str(tokens), str(static)]
     answer = json.loads(_run([*command, str(N_CTX), str(N_DRAFT)], "see valgrind's message"))
     own_costs, inclusive = read_callgrind(out.read_text(errors="replace"))
     drafted = int(answer["n_drafted"])
     if drafted == 0:
         raise RunFailedError(f"{program.name}: nothing was drafted; the figures would mean nothing")
     phases = {phase: _phase_cost(inclusive, phase) / drafted for phase in PHASES}
-    least = FUNCTION_SHARE * sum(own_costs.values())
+    min_cost = FUNCTION_SHARE * sum(own_costs.values())
     functions: dict[str, float] = {}
     for name, cost in own_costs.items():
-        if cost >= least:
+        if cost >= min_cost:
             functions[short(name)] = functions.get(short(name), 0.0) + cost / drafted
     largest_first = dict(sorted(functions.items(), key=lambda item: -item[1]))
     return Counts(n_drafted=drafted, functions=largest_first, **phases)
 
 
-def _own_format(program: Path, static: Path, folder: Path) -> Path:
-    """llama.cpp's file, or the variant's own made from it."""
-    target = folder / f"{program.name}.static"
-    done = subprocess.run([program, "convert", static, target], capture_output=True, text=True)
-    if done.returncode == 0:
-        return target
-    if "llama.cpp's format is the variant's own" in done.stderr:
+def own_format(source: Path, variant: str, program: Path, static: Path, folder: Path) -> Path:
+    """llama.cpp's file, or the one the program makes of it where its source says it reads another format."""
+    if _described(source, variant).get("static_format") == "llama":
         return static
-    raise RunFailedError(f"{program.name}: {done.stderr.strip()}")
+    target = folder / f"{program.name}.static"
+    _run([str(program), "convert", str(static), str(target)], "see the program's message")
+    return target
 
 
 def _phase_cost(inclusive: dict[str, int], phase: str) -> int:
@@ -270,7 +270,10 @@ def count_all(
     with tempfile.TemporaryDirectory(prefix="ladder-") as name:
         folder = Path(name)
         tokens, static = write_inputs(folder)
-        counts = {variant: count(program, tokens, static, folder) for variant, program in programs.items()}
+        counts = {
+            variant: count(program, tokens, own_format(source, variant, program, static, folder), folder)
+            for variant, program in programs.items()
+        }
     return key_of(build_folder), counts
 
 
@@ -324,7 +327,7 @@ def _counts_of(revision: str, variants: Sequence[str]) -> dict[str, Counts]:
         files_of(revision, repository=ROOT, remedy=remedy) as source,
         tempfile.TemporaryDirectory(prefix="ladder-build-") as folder,
     ):
-        known = [name for name in variants if any((source / "variants").glob(f"**/{name}/variant.toml"))]
+        known = [name for name in variants if _described(source, name)]
         return count_all(source, Path(folder), known)[1] if known else {}
 
 

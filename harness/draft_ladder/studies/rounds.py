@@ -1,5 +1,6 @@
 """What the compiler made of the searches of sorted lists: branches, conditional moves, rounds.
 
+Needs a checkout (the headers are compiled again), a C++ compiler and objdump.
 Compiles native/containers/sorted_search.hpp with the modules' own flags and disassembles it. The rounds are
 counted by running the same source with a token type that counts its comparisons.
 """
@@ -55,14 +56,14 @@ int main() {
     for (int length = 1; length <= %d; ++length) {
         std::vector<ladder::Successor> list;
         for (int i = 0; i < length; ++i) list.push_back({{2 * i}, 1});
-        int least = 1000, most = 0;
+        int low = 1000, high = 0;
         for (int wanted = -1; wanted <= 2 * length; ++wanted) {
             ladder::comparisons = 0;
             ladder::FixedRoundSearch::closest(list.data(), list.size(), {wanted});
-            if (ladder::comparisons < least) least = ladder::comparisons;
-            if (ladder::comparisons > most) most = ladder::comparisons;
+            if (ladder::comparisons < low) low = ladder::comparisons;
+            if (ladder::comparisons > high) high = ladder::comparisons;
         }
-        std::printf("%%d %%d %%d\\n", length, least, most);
+        std::printf("%%d %%d %%d\\n", length, low, high);
     }
 }
 """
@@ -114,8 +115,8 @@ def examine(compiler: str, cxx_flags: str) -> Rounds:
         shapes = _disassemble(_object(compiler, cxx_flags, folder))
         rounds = _count(compiler, folder)
     fixed, library = shapes["fixed_rounds"], shapes["lower_bound"]
-    varying = [length for length, least, most in rounds if least != most]
-    of_eight = max(most for length, _, most in rounds if length == 8)
+    varying = [length for length, low, high in rounds if low != high]
+    of_eight = max(high for length, _, high in rounds if length == 8)
     return Rounds(
         compiler=_version(compiler),
         cxx_flags=cxx_flags,
@@ -140,7 +141,7 @@ def _object(compiler: str, cxx_flags: str, folder: Path) -> Path:
 
 
 def _count(compiler: str, folder: Path) -> list[tuple[int, int, int]]:
-    """(length, least rounds, most rounds) over every value that can be searched for."""
+    """(length, min rounds, max rounds) over every value that can be searched for."""
     stand_in = folder / "counting" / "base"
     stand_in.mkdir(parents=True)
     (stand_in / "types.hpp").write_text(COUNTING_TYPES)
@@ -149,7 +150,7 @@ def _count(compiler: str, folder: Path) -> list[tuple[int, int, int]]:
     includes = [f"-I{stand_in.parent}", f"-I{SOURCES}"]
     _run([compiler, "-std=c++20", "-O1", *includes, str(source), "-o", str(program)])
     lines = _run([str(program)]).splitlines()
-    return [(int(length), int(least), int(most)) for length, least, most in map(str.split, lines)]
+    return [(int(length), int(low), int(high)) for length, low, high in map(str.split, lines)]
 
 
 def _disassemble(target: Path) -> dict[str, Shape]:
