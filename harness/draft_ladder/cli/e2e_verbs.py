@@ -32,26 +32,29 @@ if TYPE_CHECKING:
 
 
 def e2e(
-    config: Annotated[Path, typer.Argument(metavar="CONFIG", help="For example configs/e2e.toml.")] = Path(
+    config: Annotated[Path, typer.Argument(metavar="CONFIG", help="The experiment, a TOML file.")] = Path(
         "configs/e2e.toml"
     ),
     set_: SetOption = None,
     model: Annotated[
-        str | None, typer.Option("--model", metavar="GGUF", help="A GGUF file instead of the config's.")
+        str | None, typer.Option("--model", metavar="GGUF", help="The model to run, instead of the config's.")
     ] = None,
     advise_: Annotated[
         bool,
-        typer.Option("--advise", help="Recommend n_draft for each workload instead of comparing variants."),
+        typer.Option(
+            "--advise",
+            help="Say for each workload whether drafting pays here, with how many tokens; record nothing.",
+        ),
     ] = False,
     text: TextOption = None,
     cache: CacheOption = None,
     results: ResultsOption = RESULTS,
     machine: MachineOption = None,
     plots: PlotsOption = PLOTS,
-    force: Annotated[bool, typer.Option("--force", help="Measure again what is there.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Measure again what is already measured.")] = False,
     json_: JsonOption = False,
 ) -> None:
-    """Answer prompts with a real model, without drafting and with each variant."""
+    """Let a real model answer prompts without drafting and with each variant: what is a draft worth?"""
     from draft_ladder.e2e.runner import (  # imports llama.cpp where it is installed
         Options,
         run_advice,
@@ -92,9 +95,14 @@ def _print_advice(found: Sequence[WorkloadAdvice], json_: bool) -> None:
 
 
 def ledgers(
-    folder: Annotated[Path, typer.Argument(metavar="RESULTS", help="results/<machine>/<experiment>")],
+    folder: Annotated[
+        Path,
+        typer.Argument(
+            metavar="RESULTS", help="The results folder of an end-to-end run, results/<machine>/<experiment>."
+        ),
+    ],
     plots: PlotsOption = PLOTS,
 ) -> None:
-    """Write the ledger page and its figure from an end-to-end run's records alone."""
+    """Write the end-to-end report, a page and a figure, from the records of `ladder e2e` alone."""
     for path in write_ledgers(load_ledgers(folder), folder, plots):
         print(path)

@@ -15,7 +15,7 @@ from draft_ladder.cli.options import CacheOption, JsonOption
 
 
 def list_variants(json_: JsonOption = False) -> None:
-    """List the variants that are built."""
+    """List the variants that can be measured here, and what each of them changes."""
     variants = discover()
     if json_:
         print_json([variant.model_dump(mode="json", exclude={"module"}) for variant in variants])
@@ -29,7 +29,7 @@ def list_variants(json_: JsonOption = False) -> None:
 
 
 def doctor(cache: CacheOption = None, json_: JsonOption = False) -> None:
-    """Check what a run needs: compiler, modules, tokenizer, hub, disk, quiet."""
+    """Check this machine for what a run needs, and say how to get what is missing; nothing is changed."""
     findings = examine(cache_dir(cache))
     if json_:
         print_json([finding._asdict() for finding in findings])

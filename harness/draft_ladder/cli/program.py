@@ -26,8 +26,8 @@ app = typer.Typer(
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     rich_markup_mode="rich",
-    help="Measures prompt-lookup drafting, one data structure at a time, from text to chart.",
-    epilog="Exit codes: 0 ok, 1 some run failed, 2 usage, config or input, 3 drafts differ, 130 interrupted.",
+    help="Measures how fast prompt-lookup drafting can be, one data structure at a time, from text to chart.",
+    epilog="Exit codes: 0 ok, 1 some run failed, 2 bad option or file, 3 drafts differ, 130 interrupted.",
 )
 app.command("doctor")(machine_verbs.doctor)
 app.command("list")(machine_verbs.list_variants)
