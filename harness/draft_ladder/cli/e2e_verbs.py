@@ -28,7 +28,7 @@ from draft_ladder.e2e.ledgers import load_ledgers
 from draft_ladder.e2e.records import load_config
 
 if TYPE_CHECKING:
-    from draft_ladder.e2e.runner import WorkloadAdvice
+    from draft_ladder.e2e.advice import WorkloadAdvice
 
 
 def e2e(
@@ -55,11 +55,10 @@ def e2e(
     json_: JsonOption = False,
 ) -> None:
     """Let a real model answer prompts without drafting and with each variant: what is a draft worth?"""
-    from draft_ladder.e2e.runner import (  # imports llama.cpp where it is installed
-        Options,
-        run_advice,
-        run_e2e,
-    )
+    # These import llama.cpp where it is installed.
+    from draft_ladder.e2e.advice import run_advice
+    from draft_ladder.e2e.runner import run_e2e
+    from draft_ladder.e2e.session import Options
 
     if model == "":
         raise InputError("--model", "names no file", "name a GGUF file")

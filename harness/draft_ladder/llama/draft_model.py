@@ -16,20 +16,20 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
 from draft_ladder.base import native
 from draft_ladder.base.errors import InputError
-from draft_ladder.base.manifests import load_manifest, manifest_path, open_regular, write_atomic
+from draft_ladder.base.manifests import Manifest, load_manifest, manifest_path, open_regular, write_atomic
 from draft_ladder.base.variants import find
 from draft_ladder.data.cache import static_statistics
-from draft_ladder.llama.generation import draft_room
-from draft_ladder.llama.model import Vocabulary, read_vocabulary
+from draft_ladder.llama.generation import Drafter, draft_room
+from draft_ladder.llama.model import TokenArray, Vocabulary, read_vocabulary
 
 if TYPE_CHECKING:
     Base = object
@@ -39,7 +39,6 @@ else:
     except ImportError:  # the extra is not there: the drafter itself works without it
         Base = object
 
-TokenArray = npt.NDArray[np.int32]
 # source ("context", "dynamic", "static") -> n-gram length -> (min total, min percent)
 Thresholds = Mapping[str, Mapping[int, tuple[int, int]]]
 
@@ -56,6 +55,27 @@ DEFAULT_N_DRAFT = 3
 HISTORY_TOKENS = 1 << 20
 _HISTORY_SCHEMA = 1
 _NOTHING = np.empty(0, dtype=np.int32)
+
+
+class NativeDrafter(Drafter, Protocol):
+    """A variant's compiled drafter, or the tunable one: three caches and the sequence at hand."""
+
+    memory_bytes: Callable[[], int]
+
+    def load(self, path: str) -> None:
+        """Load a static cache; ValueError, one line, for a broken file."""
+
+    def prefault_static(self) -> None:
+        """Bring a mapped cache's pages in."""
+
+    def token_limit(self) -> int | None:
+        """One more than the largest token of the static cache; None where the format does not say."""
+
+    def reset(self) -> None:
+        """Take the sequence back, as if it had never been."""
+
+    def forget(self) -> None:
+        """Drop everything but the static cache."""
 
 
 class Counters(NamedTuple):
@@ -133,8 +153,7 @@ class LadderDraft(Base):
         room = draft_room(self.n_draft, length, self.n_ctx, n_left)
         if room < 1 or length < 2:
             return []
-        draft: list[int] = self._drafter.draft(room)
-        return draft
+        return self._drafter.draft(room)
 
     # --- the sequence --------------------------------------------------------------------------------------
 
@@ -256,9 +275,10 @@ def common_prefix(known: TokenArray, ids: TokenArray) -> int:
     return length if equal.all() else int(equal.argmin())
 
 
-def _make_drafter(variant: str | None, thresholds: Thresholds | None) -> Any:
+def _make_drafter(variant: str | None, thresholds: Thresholds | None) -> NativeDrafter:
     if thresholds is None:
-        return find(variant or DEFAULT_VARIANT).load().Drafter()
+        fixed: NativeDrafter = find(variant or DEFAULT_VARIANT).load().Drafter()
+        return fixed
     if variant is not None:
         raise InputError(
             "thresholds", f"{variant} drafts by the fixed rule", "leave out `variant` or `thresholds`"
@@ -278,7 +298,8 @@ def _make_drafter(variant: str | None, thresholds: Thresholds | None) -> Any:
             drafter.set_threshold(*row)
     except ValueError as error:
         raise native.input_error(error) from error
-    return drafter
+    tuned: NativeDrafter = drafter
+    return tuned
 
 
 def _vocabulary_of(model: Any, vocab_size: int | None) -> tuple[Vocabulary, int | None]:
@@ -298,7 +319,7 @@ def _vocabulary_of(model: Any, vocab_size: int | None) -> tuple[Vocabulary, int 
     return vocabulary, None if is_file else int(model.n_ctx())
 
 
-def load_static(drafter: Any, static: Path, vocabulary: Vocabulary) -> None:
+def load_static(drafter: NativeDrafter, static: Path, vocabulary: Vocabulary) -> None:
     """Load a static cache that belongs to this vocabulary; InputError otherwise, naming both.
 
     A mapped file's pages are brought in here, some milliseconds for each 100 MB, not by the first drafts.
@@ -356,7 +377,7 @@ def check_tokenizer(static: Path, vocabulary: Vocabulary) -> None:
         )
 
 
-def _counting_manifest(static: Path) -> Any:
+def _counting_manifest(static: Path) -> Manifest:
     """The manifest that names the tokenizer: the file's own, or that of the file it was made from."""
     manifest = load_manifest(static)
     source = manifest.inputs.get("llama")

@@ -16,7 +16,7 @@ to the wall time.
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -52,6 +52,17 @@ class LanguageModel(Protocol):
     def is_end(self, token: int) -> bool:
         """Whether the answer ends with this token."""
         ...
+
+
+class Drafter(Protocol):
+    """What generation needs of a drafter; every variant's native Drafter has it."""
+
+    append: Callable[[int], None]  # one more token of the sequence
+    extend: Callable[[bytes], None]  # many more, as int32
+    draft: Callable[[int], list[int]]  # what may follow the sequence, at most that many tokens
+
+    def end_chunk(self) -> None:
+        """Put the sequence into the dynamic cache, and begin another."""
 
 
 class Clock:
@@ -116,7 +127,7 @@ class Generation:
 
 
 def draft_room(n_draft: int, length: int, n_ctx: int | None, n_left: int | None) -> int:
-    """Most tokens a draft may have after a sequence of `length` tokens, its last one not yet decoded."""
+    """Max tokens a draft may have after a sequence of `length` tokens, its last one not yet decoded."""
     room = n_draft
     if n_ctx is not None:
         room = min(room, n_ctx - length)
@@ -129,7 +140,12 @@ class _Run:
     """The state of one generation."""
 
     def __init__(
-        self, model: LanguageModel, drafter: Any, n_new: int, n_draft: int, expected: Sequence[int] | None
+        self,
+        model: LanguageModel,
+        drafter: Drafter | None,
+        n_new: int,
+        n_draft: int,
+        expected: Sequence[int] | None,
     ) -> None:
         self.model, self.drafter, self.n_new, self.n_draft = model, drafter, n_new, n_draft
         self.expected = expected
@@ -210,7 +226,7 @@ def generate(
     prompt: TokenArray,
     n_new: int,
     *,
-    drafter: Any = None,
+    drafter: Drafter | None = None,
     n_draft: int = 0,
     expected: Sequence[int] | None = None,
 ) -> Generation:
