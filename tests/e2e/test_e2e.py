@@ -31,12 +31,13 @@ from draft_ladder.e2e.records import (
     write_json,
 )
 from draft_ladder.e2e.workloads import Workload, read_prompts, reference_text
-from draft_ladder.llama.draft_model import LadderDraft, load_static
+from draft_ladder.llama.draft_model import LadderDraft
 from draft_ladder.llama.generation import PHASES, generate
-from draft_ladder.llama.model import (
+from draft_ladder.llama.library import is_available
+from draft_ladder.llama.static_cache import load_static
+from draft_ladder.llama.vocabulary import (
     Vocabulary,
     VocabularyTokenizer,
-    is_available,
     model_tokenizer,
     read_vocabulary,
 )

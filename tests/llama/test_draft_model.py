@@ -13,9 +13,10 @@ from draft_ladder.base import native
 from draft_ladder.base.errors import InputError
 from draft_ladder.base.manifests import Manifest, sha256_file, write_manifest
 from draft_ladder.base.variants import Variant, discover, find
-from draft_ladder.llama.draft_model import EAGER, LadderDraft, check_tokenizer, common_prefix
+from draft_ladder.llama.draft_model import EAGER, LadderDraft, common_prefix
 from draft_ladder.llama.generation import draft_room
-from draft_ladder.llama.model import Vocabulary
+from draft_ladder.llama.static_cache import check_tokenizer
+from draft_ladder.llama.vocabulary import Vocabulary
 from specification import count_static, write_static
 
 VOCABULARY = 50

@@ -11,8 +11,8 @@ from draft_ladder.e2e.cost import Advice, CostCurve, CostPoint, advise, measure_
 from draft_ladder.e2e.inputs import Note
 from draft_ladder.e2e.records import E2eConfig
 from draft_ladder.e2e.session import Options, default_variant, opened
-from draft_ladder.llama.draft_model import NativeDrafter, load_static
 from draft_ladder.llama.generation import Generation, generate
+from draft_ladder.llama.static_cache import NativeDrafter, load_static
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ import numpy as np
 
 from draft_ladder.base.errors import InputError
 from draft_ladder.llama.generation import LanguageModel
-from draft_ladder.llama.model import TokenArray
+from draft_ladder.llama.library import TokenArray
 
 BATCHES = tuple(range(1, 33))
 # Drafting is recommended only if it is expected to gain more than the noise of such measurements.

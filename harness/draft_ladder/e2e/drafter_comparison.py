@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from draft_ladder.llama.draft_model import EAGER, LadderDraft, common_prefix
-from draft_ladder.llama.model import TokenArray
+from draft_ladder.llama.library import TokenArray
 
 Drafting = Callable[[npt.NDArray[np.intc]], npt.NDArray[np.intc]]
 Answers = Sequence[tuple[TokenArray, Sequence[int]]]  # (prompt, what the model said) by prompt

@@ -27,11 +27,10 @@ from draft_ladder.data.tokenizers import Tokenizer
 from draft_ladder.data.tokens import tokenize_file
 from draft_ladder.e2e.records import E2eConfig
 from draft_ladder.e2e.workloads import Workload, fill_in_text, read_prompts, reference_text
-from draft_ladder.llama.draft_model import (
-    check_largest_token,
-    check_tokenizer,
-)
-from draft_ladder.llama.model import Model, TokenArray, Vocabulary
+from draft_ladder.llama.library import TokenArray
+from draft_ladder.llama.model import Model
+from draft_ladder.llama.static_cache import check_largest_token, check_tokenizer
+from draft_ladder.llama.vocabulary import Vocabulary
 
 Note = Callable[[str], None]
 

@@ -33,9 +33,10 @@ from draft_ladder.e2e.drafter_comparison import compare_drafters
 from draft_ladder.e2e.inputs import Inputs, Note, Work
 from draft_ladder.e2e.records import INDEX_NAME, NO_DRAFTING, SCHEMA, E2eConfig, Store, write_json
 from draft_ladder.e2e.session import Options, default_variant, opened
-from draft_ladder.llama.draft_model import NativeDrafter, load_static
 from draft_ladder.llama.generation import Generation, generate, logits_without_drafting
-from draft_ladder.llama.model import Model, TokenArray
+from draft_ladder.llama.library import TokenArray
+from draft_ladder.llama.model import Model
+from draft_ladder.llama.static_cache import NativeDrafter, load_static
 
 
 class Experiment:

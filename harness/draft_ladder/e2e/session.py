@@ -15,7 +15,8 @@ from draft_ladder.bench import environment
 from draft_ladder.e2e.inputs import Inputs, Note, prepare_static, prepare_works
 from draft_ladder.e2e.records import E2eConfig, model_path
 from draft_ladder.llama.draft_model import DEFAULT_VARIANT
-from draft_ladder.llama.model import Model, model_tokenizer, read_vocabulary
+from draft_ladder.llama.model import Model
+from draft_ladder.llama.vocabulary import model_tokenizer, read_vocabulary
 
 
 @dataclass(frozen=True)

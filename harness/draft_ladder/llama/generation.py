@@ -23,7 +23,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from draft_ladder.base.errors import InputError
-from draft_ladder.llama.model import FloatArray, TokenArray
+from draft_ladder.llama.library import FloatArray, TokenArray
 
 PHASES = ("prefill", "prompt_update", "draft", "update", "verify", "sample", "merge", "other")
 PREFILL, PROMPT_UPDATE, DRAFT, UPDATE, VERIFY, SAMPLE, MERGE, OTHER = range(len(PHASES))
