@@ -241,8 +241,8 @@ def test_advice_by_hand() -> None:
     assert by_n[3].speedup == pytest.approx(25 * 10 / (10 * 16))
     assert by_n[1].speedup == pytest.approx(15 * 10 / (10 * 12))
     assert found.n_draft == 3
-    assert by_n[3].accepted_per_call == 1.5
-    assert by_n[3].break_even_per_call == pytest.approx(0.6)
+    assert by_n[3].mean_accepted_length == 1.5
+    assert by_n[3].break_even_length == pytest.approx(0.6)
     assert "n_draft 3" in found.sentence()
 
 
@@ -253,7 +253,7 @@ def test_advice_against_drafting() -> None:
     assert found.sentence().startswith("do not draft")
     nothing = advise(dear, [(0, 0)] * 10, 5000, [3])
     assert nothing.n_draft == 0
-    assert nothing.options[0].break_even_per_call == 0
+    assert nothing.options[0].break_even_length == 0
     assert advise(dear, [], 0, [3]).n_draft == 0
 
 

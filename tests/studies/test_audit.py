@@ -82,13 +82,13 @@ def test_ties_explain_the_difference_of_the_classes(files: Files, n_ctx: int) ->
     report = audit(Module("token"), Module("iteration"), files.tokens, files.static, n_ctx, 4)
     assert report.wrong == 0, report.samples["wrong"]
     assert report.tie > 20
-    assert report.gate_after_tie > 0
+    assert report.threshold_after_tie > 0
     assert report.follows > 0
 
 
 def test_one_class_with_itself_differs_nowhere(files: Files) -> None:
     report = audit(Module("token"), Module("token"), files.tokens, files.static, 100, 4)
-    assert (report.tie, report.gate_after_tie, report.follows, report.wrong) == (0, 0, 0, 0)
+    assert (report.tie, report.threshold_after_tie, report.follows, report.wrong) == (0, 0, 0, 0)
     assert report.drafted == report.drafted_a == report.drafted_b > 0
 
 

@@ -88,8 +88,8 @@ def _print_advice(found: Sequence[WorkloadAdvice], json_: bool) -> None:
         for option in one.advice.options:
             print(
                 f"  n_draft {option.n_draft:2d}: {option.speedup:.2f} times as fast, "
-                f"{option.drafted_per_call:.2f} drafted and {option.accepted_per_call:.2f} accepted a call, "
-                f"{option.break_even_per_call:.2f} needed to break even"
+                f"{option.drafted_per_call:.2f} drafted a call, mean accepted length "
+                f"{option.mean_accepted_length:.2f}, {option.break_even_length:.2f} needed to break even"
             )
 
 

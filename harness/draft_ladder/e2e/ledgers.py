@@ -1,4 +1,4 @@
-"""The ledger page of an end-to-end run, from its records alone: a table, a figure, and one sentence.
+"""The figures of the end-to-end report, from a run's records alone.
 
 Four ledgers side by side, because each of them alone misleads: (1) drafting latency, (2) the model's
 verification and its real acceptance, (3) building, loading and memory of the cache, (4) the answer's time.
@@ -19,7 +19,7 @@ from draft_ladder.e2e.cost import CostPoint
 from draft_ladder.e2e.records import INDEX_NAME, NO_DRAFTING, SCHEMA, E2eRecord, read_record
 
 ALL = "all"
-PHASES_OFF_MOST = 0.02  # of the wall time
+MAX_PHASES_OFF = 0.02  # of the wall time
 NS_PER_MS = 1e6
 
 
@@ -27,6 +27,7 @@ NS_PER_MS = 1e6
 class Row:
     """One workload (or all of them) with one variant. Times are per generated token unless named otherwise.
 
+    `mean_accepted_length`: draft tokens accepted per draft call, without the token the model adds itself.
     Null where there is nothing to divide by: nothing drafted, or no drafter at all.
     """
 
@@ -50,7 +51,7 @@ class Row:
     replayed_acceptance: float | None
     replayed_us_per_drafted: float | None
     drafted_per_call: float | None
-    accepted_per_call: float | None
+    mean_accepted_length: float | None
     hit_rate: float | None
     acceptance_by_position: tuple[float | None, ...]
     same_text: int
@@ -79,7 +80,7 @@ class DrafterRow:
     calls: int
     us_per_call: float | None
     drafted_per_call: float | None
-    accepted_per_call: float | None
+    mean_accepted_length: float | None
     acceptance: float | None
     hit_rate: float | None
 
@@ -101,7 +102,7 @@ class Difference:
 
 @dataclass(frozen=True)
 class Ledgers:
-    """Everything the page is made of."""
+    """Everything the end-to-end report is made of."""
 
     index: dict[str, Any]
     rows: tuple[Row, ...]
@@ -172,7 +173,7 @@ def _check_answers(runs: Path, generations: Sequence[E2eRecord]) -> None:
     for record in generations:
         measured, path = record.measured, runs / f"{record.key}.json"
         wall, phases = measured["outer_wall_ns"], sum(measured["phases_ns"].values())
-        if measured["wall_ns"] <= 0 or abs(phases - wall) > PHASES_OFF_MOST * wall:
+        if measured["wall_ns"] <= 0 or abs(phases - wall) > MAX_PHASES_OFF * wall:
             problem = f"its phases sum to {phases} ns, its wall time is {wall}"
             raise InputError(path, problem, "run again with --force")
         answer = expected[record.spec["workload"], record.spec["prompt"], record.spec["repeat"]]
@@ -237,7 +238,7 @@ def _row(
         replayed_acceptance=_ratio(_sum(replays, "n_accept"), _sum(replays, "n_drafted")),
         replayed_us_per_drafted=_ratio(replay_ns / 1e3, _sum(replays, "n_drafted")),
         drafted_per_call=_ratio(drafted, calls),
-        accepted_per_call=_ratio(_sum(answers, "n_accept"), calls),
+        mean_accepted_length=_ratio(_sum(answers, "n_accept"), calls),
         hit_rate=_ratio(_sum(answers, "hit_calls"), calls),
         acceptance_by_position=_by_position(answers),
         same_text=sum(1 for a in answers if a.get("divergence") is None),
@@ -305,7 +306,7 @@ def _drafter_rows(index: dict[str, Any], records: Sequence[E2eRecord]) -> Iterab
                 calls=calls,
                 us_per_call=_ratio(sums["call_ns_total"] / 1e3, calls),
                 drafted_per_call=_ratio(sums["drafted"], calls),
-                accepted_per_call=_ratio(sums["accepted"], calls),
+                mean_accepted_length=_ratio(sums["accepted"], calls),
                 acceptance=_ratio(sums["accepted"], sums["drafted"]),
                 hit_rate=_ratio(sums["hit_calls"], calls),
             )
