@@ -183,7 +183,8 @@ class LadderDraft(Base):
             elif len(more):
                 self._drafter.extend(more.tobytes())
         except ValueError as error:
-            raise InputError("input_ids", str(error), "hand over the model's own tokens") from error
+            said = str(error).removeprefix("<tokens>: ")
+            raise native.input_error(ValueError(f"input_ids: {said}")) from error
         self._sequence[self._length : length] = more
         self._length = length
 
