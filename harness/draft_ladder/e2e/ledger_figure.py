@@ -1,10 +1,9 @@
-"""The figure of the end-to-end report: four panels, the same bytes for the same records."""
+"""The ledgers' figure: four panels, the same bytes for the same records."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from textwrap import fill
 from typing import Any
 
 import matplotlib as mpl
@@ -60,9 +59,19 @@ def draw(ledgers: Ledgers, sentence: str) -> Figure:
     figure.legend(handles=handles, loc="lower center", ncol=len(handles), frameon=False)
     model = ledgers.index["model"]["name"]
     figure.suptitle(f"Four ledgers of drafting: a draft is not an answer  ({model})", fontsize=12)
-    figure.text(0.5, 0.945, fill(sentence, 150, break_on_hyphens=False), ha="center", va="top", fontsize=9)
+    figure.text(0.5, 0.945, _wrapped(sentence, 150), ha="center", va="top", fontsize=9)
     figure.subplots_adjust(left=0.11, right=0.98, top=0.86, bottom=0.1, hspace=0.36, wspace=0.3)
     return figure
+
+
+def _wrapped(text: str, width: int) -> str:
+    lines, line = [], ""
+    for word in text.split():
+        if len(line) + len(word) >= width:
+            lines.append(line)
+            line = ""
+        line = f"{line} {word}".strip()
+    return "\n".join([*lines, line])
 
 
 def _workloads(ledgers: Ledgers) -> list[str]:

@@ -124,9 +124,9 @@ def write_inputs(folder: Path) -> tuple[Path, Path]:
 
 def default_variants(source: Path = ROOT) -> list[str]:
     """The rungs and what goes beyond, in their order."""
-    folders = [folder for group in ("ladder", "beyond") for folder in (source / "variants" / group).iterdir()]
-    found = [(_described(source, folder.name).get("rung", 99), folder.name) for folder in folders]
-    return [name for _, name in sorted(found)]
+    groups = (source / "variants" / group for group in ("ladder", "beyond"))
+    names = [file.parent.name for group in groups for file in group.glob("*/module.cpp")]
+    return sorted(names, key=lambda name: (_described(source, name).get("rung", 99), name))
 
 
 def _described(source: Path, variant: str) -> dict[str, Any]:
