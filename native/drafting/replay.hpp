@@ -62,8 +62,7 @@ private:
     std::uint64_t calls_ = 0;
 };
 
-// Times in buckets of eight to an octave, each an eighth of its power of two wide: 12.5 % at the beginning of
-// an octave, 6.7 % at its end, whatever the magnitude.
+// Times in buckets of eight to an octave: 9 % wide, whatever the magnitude.
 class LatencyHistogram {
 public:
     void add(Clock::Ticks ticks) { ++counts_[index_of(ticks)]; }

@@ -7,12 +7,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from draft_ladder.base.interfaces import Drafter
 from draft_ladder.e2e.cost import Advice, CostCurve, CostPoint, advise, measure_costs
 from draft_ladder.e2e.inputs import Note
 from draft_ladder.e2e.records import E2eConfig
 from draft_ladder.e2e.session import Options, default_variant, opened
 from draft_ladder.llama.generation import Generation, generate
-from draft_ladder.llama.static_cache import NativeDrafter, load_static
+from draft_ladder.llama.static_cache import load_static
 
 
 @dataclass(frozen=True)
@@ -35,7 +36,7 @@ def run_advice(config: E2eConfig, options: Options, note: Note) -> list[Workload
         filler = np.resize(np.concatenate(inputs.works[0].prompts), config.cost_prompt_tokens)
         note("cost of a decode against its number of tokens")
         points = measure_costs(model, filler.astype(np.int32), range(1, longest + 2), config.cost_repeats)
-        drafter: NativeDrafter = variant.load().Drafter()
+        drafter: Drafter = variant.load().Drafter()
         load_static(drafter, inputs.static[variant.static_format].path, inputs.vocabulary)
         for work in inputs.works:
             drafter.forget()

@@ -23,6 +23,7 @@ from typing import Any
 
 import numpy as np
 
+from draft_ladder.base.interfaces import Drafter
 from draft_ladder.base.locks import folder_lock
 from draft_ladder.base.manifests import package_version
 from draft_ladder.base.variants import Variant
@@ -36,7 +37,7 @@ from draft_ladder.e2e.session import Options, default_variant, opened
 from draft_ladder.llama.generation import Generation, generate, logits_without_drafting
 from draft_ladder.llama.library import TokenArray
 from draft_ladder.llama.model import Model
-from draft_ladder.llama.static_cache import NativeDrafter, load_static
+from draft_ladder.llama.static_cache import load_static
 
 
 class Experiment:
@@ -258,7 +259,7 @@ class Experiment:
     def _drafter(self, variant: Variant, before: list[TokenArray]) -> _Remembering:
         """The variant's drafter: its static cache, the workload's earlier prompts in its dynamic one."""
         if variant.name not in self._drafters:
-            drafter: NativeDrafter = variant.load().Drafter()
+            drafter: Drafter = variant.load().Drafter()
             load_static(drafter, self.inputs.static[variant.static_format].path, self.inputs.vocabulary)
             self._drafters[variant.name] = _Remembering(drafter)
         remembering = self._drafters[variant.name]
@@ -316,7 +317,7 @@ class Experiment:
 class _Remembering:
     """A native drafter that knows how many earlier sequences its dynamic cache holds."""
 
-    def __init__(self, drafter: NativeDrafter) -> None:
+    def __init__(self, drafter: Drafter) -> None:
         self._drafter = drafter
         self._held = 0
         self.append, self.draft, self.extend = drafter.append, drafter.draft, drafter.extend

@@ -25,11 +25,12 @@ import numpy.typing as npt
 
 from draft_ladder.base import native
 from draft_ladder.base.errors import InputError
+from draft_ladder.base.interfaces import Drafter
 from draft_ladder.base.manifests import open_regular, write_atomic
 from draft_ladder.base.variants import find
 from draft_ladder.llama.generation import draft_room
 from draft_ladder.llama.library import TokenArray
-from draft_ladder.llama.static_cache import NativeDrafter, load_static
+from draft_ladder.llama.static_cache import load_static
 from draft_ladder.llama.vocabulary import Vocabulary, read_vocabulary
 
 if TYPE_CHECKING:
@@ -256,9 +257,9 @@ def common_prefix(known: TokenArray, ids: TokenArray) -> int:
     return length if equal.all() else int(equal.argmin())
 
 
-def _make_drafter(variant: str | None, thresholds: Thresholds | None) -> NativeDrafter:
+def _make_drafter(variant: str | None, thresholds: Thresholds | None) -> Drafter:
     if thresholds is None:
-        fixed: NativeDrafter = find(variant or DEFAULT_VARIANT).load().Drafter()
+        fixed: Drafter = find(variant or DEFAULT_VARIANT).load().Drafter()
         return fixed
     if variant is not None:
         raise InputError(
@@ -279,7 +280,7 @@ def _make_drafter(variant: str | None, thresholds: Thresholds | None) -> NativeD
             drafter.set_threshold(*row)
     except ValueError as error:
         raise native.input_error(error) from error
-    tuned: NativeDrafter = drafter
+    tuned: Drafter = drafter
     return tuned
 
 

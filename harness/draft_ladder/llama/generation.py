@@ -16,7 +16,7 @@ to the wall time.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -57,9 +57,15 @@ class LanguageModel(Protocol):
 class Drafter(Protocol):
     """What generation needs of a drafter; every variant's native Drafter has it."""
 
-    append: Callable[[int], None]  # one more token of the sequence
-    extend: Callable[[bytes], None]  # many more, as int32
-    draft: Callable[[int], list[int]]  # what may follow the sequence, at most that many tokens
+    def append(self, token: int) -> None:
+        """Take one more token of the sequence."""
+
+    def extend(self, tokens: bytes) -> None:
+        """Take many more, as int32."""
+
+    def draft(self, n_draft: int) -> list[int]:
+        """What may follow the sequence."""
+        ...
 
     def end_chunk(self) -> None:
         """Put the sequence into the dynamic cache, and begin another."""

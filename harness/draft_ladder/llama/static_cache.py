@@ -2,40 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
-from typing import Protocol
 
 from draft_ladder.base import native
 from draft_ladder.base.errors import InputError
+from draft_ladder.base.interfaces import Drafter
 from draft_ladder.base.manifests import Manifest, load_manifest, manifest_path
 from draft_ladder.data.cache import static_statistics
-from draft_ladder.llama.generation import Drafter
 from draft_ladder.llama.vocabulary import Vocabulary
 
 
-class NativeDrafter(Drafter, Protocol):
-    """A variant's compiled drafter, or the tunable one: three caches and the sequence at hand."""
-
-    memory_bytes: Callable[[], int]
-
-    def load(self, path: str) -> None:
-        """Load a static cache; ValueError, one line, for a broken file."""
-
-    def prefault_static(self) -> None:
-        """Bring a mapped cache's pages in."""
-
-    def token_limit(self) -> int | None:
-        """One more than the largest token of the static cache; None where the format does not say."""
-
-    def reset(self) -> None:
-        """Take the sequence back, as if it had never been."""
-
-    def forget(self) -> None:
-        """Drop everything but the static cache."""
-
-
-def load_static(drafter: NativeDrafter, static: Path, vocabulary: Vocabulary) -> None:
+def load_static(drafter: Drafter, static: Path, vocabulary: Vocabulary) -> None:
     """Load a static cache that belongs to this vocabulary; InputError otherwise, naming both.
 
     A mapped file's pages are brought in here, some milliseconds for each 100 MB, not by the first drafts.
