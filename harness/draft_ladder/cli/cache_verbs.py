@@ -56,14 +56,12 @@ TokenizerName = Annotated[
     typer.Option(
         "--tokenizer",
         metavar="NAME",
-        help="The tokenizer it has to fit: tekken, gguf:MODEL.gguf, or a tokenizer.json.",
+        help="The tokenizer it must fit: tekken, gguf:FILE or a tokenizer.json.",
     ),
 ]
 Sorted = Annotated[
     bool,
-    typer.Option(
-        "--sort", help="Write n-grams in ascending order; of equals llama.cpp may then draft another."
-    ),
+    typer.Option("--sort", help="Sort the n-grams; llama.cpp may then draft another of equals."),
 ]
 Source = Annotated[Path, typer.Argument(metavar="CACHE", help="The file of a static cache.")]
 
@@ -80,9 +78,7 @@ def _print(fields: dict[str, Any], as_json: bool) -> None:
 def build_verb(
     tokens: Annotated[
         str,
-        typer.Argument(
-            metavar="TOKENS", help="The token file to count (int32); with Dask any fsspec address."
-        ),
+        typer.Argument(metavar="TOKENS", help="The token file; with Dask any fsspec address."),
     ],
     format_: Annotated[
         list[str] | None,
@@ -93,42 +89,26 @@ def build_verb(
     ] = None,
     memory: Annotated[
         str | None,
-        typer.Option(
-            "--memory",
-            metavar="SIZE",
-            help="Max memory to use, such as 2GB; more goes through files on disk.",
-        ),
+        typer.Option("--memory", metavar="SIZE", help="Max memory, such as 2GB; the rest goes to disk."),
     ] = None,
     engine: Annotated[
         Engine, typer.Option("--engine", help="Count on this machine (local) or on a cluster (dask).")
     ] = Engine.LOCAL,
     scheduler: Annotated[
         str | None,
-        typer.Option(
-            "--scheduler", metavar="ADDRESS", help="The address of a running Dask scheduler, tcp://HOST:8786."
-        ),
+        typer.Option("--scheduler", metavar="ADDRESS", help="A running Dask scheduler, tcp://HOST:8786."),
     ] = None,
     part_tokens: Annotated[
         int | None,
-        typer.Option(
-            "--part-tokens",
-            min=1,
-            help="With Dask: tokens a worker counts at a time; each takes 16 bytes there.",
-        ),
+        typer.Option("--part-tokens", min=1, help="Dask: tokens counted at a time, 16 bytes each."),
     ] = None,
     range_size: Annotated[
         str | None,
-        typer.Option(
-            "--range",
-            metavar="SIZE",
-            help="With Dask: size of the range of n-grams that a worker merges, such as 2GB.",
-        ),
+        typer.Option("--range", metavar="SIZE", help="Dask: size of the n-grams merged at a time."),
     ] = None,
     out: Annotated[
         Path | None,
-        typer.Option(
-            "--out", metavar="FILE", help="Write the static cache to this file too (one format only)."
-        ),
+        typer.Option("--out", metavar="FILE", help="Write it to this file too (one format only)."),
     ] = None,
     cache: CacheOption = None,
     as_json: JsonOption = False,
@@ -195,9 +175,7 @@ def import_verb(
     tokenizer: Annotated[
         str,
         typer.Option(
-            "--tokenizer",
-            metavar="NAME",
-            help="The tokenizer it was made with: gguf:MODEL.gguf, tekken, or a tokenizer.json.",
+            "--tokenizer", metavar="NAME", help="Its tokenizer: tekken, gguf:FILE or a tokenizer.json."
         ),
     ],
     sort: Sorted = False,
@@ -284,9 +262,7 @@ def verify_verb(
     ] = None,
     same_as: Annotated[
         Path | None,
-        typer.Option(
-            "--same-as", metavar="CACHE", help="Check that it holds the same n-grams and counts as this one."
-        ),
+        typer.Option("--same-as", metavar="CACHE", help="Check that it holds what this one holds."),
     ] = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -303,7 +279,7 @@ def bench_verb(
         Path, typer.Argument(metavar="TEXT", help="The text to measure with, or its tokens (.tok).")
     ],
     tokenizer: Annotated[
-        str, typer.Option("--tokenizer", help="tekken, gguf:MODEL.gguf, or the path of a tokenizer.json.")
+        str, typer.Option("--tokenizer", help="tekken, gguf:FILE or a tokenizer.json.")
     ] = "tekken",
     memory: Annotated[
         str,
@@ -321,9 +297,7 @@ def bench_verb(
     ] = None,
     out: Annotated[
         Path | None,
-        typer.Option(
-            "--out", metavar="FOLDER", help="Where the record goes (default: results/<machine>/builder)."
-        ),
+        typer.Option("--out", metavar="FOLDER", help="Where it goes (default: results/<machine>/builder)."),
     ] = None,
     cache: CacheOption = None,
     json_: JsonOption = False,

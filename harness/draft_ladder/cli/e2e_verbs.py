@@ -43,7 +43,7 @@ def e2e(
         bool,
         typer.Option(
             "--advise",
-            help="Say for each workload whether drafting pays here, with how many tokens; record nothing.",
+            help="Say for each workload whether drafting pays, and with what n_draft.",
         ),
     ] = False,
     text: TextOption = None,
@@ -96,9 +96,7 @@ def _print_advice(found: Sequence[WorkloadAdvice], json_: bool) -> None:
 def ledgers(
     folder: Annotated[
         Path,
-        typer.Argument(
-            metavar="RESULTS", help="The results folder of an end-to-end run, results/<machine>/<experiment>."
-        ),
+        typer.Argument(metavar="RESULTS", help="Its folder, results/<machine>/<experiment>."),
     ],
     plots: PlotsOption = PLOTS,
 ) -> None:

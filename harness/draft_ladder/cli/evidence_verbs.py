@@ -50,20 +50,14 @@ CLAIMS = Path("configs/claims/article.toml")
 
 def ablate(
     variant: Annotated[
-        str,
-        typer.Argument(
-            metavar="VARIANT",
-            help="The variant to judge; its variant.toml names the one it is held against (`versus`).",
-        ),
+        str, typer.Argument(metavar="VARIANT", help="The variant to judge, against its `versus`.")
     ],
     config: Annotated[
         Path, typer.Option("--config", metavar="FILE", help="The experiment whose sizes and texts are used.")
     ] = Path("configs/reproduce.toml"),
     from_: Annotated[
         Path | None,
-        typer.Option(
-            "--from", metavar="RESULTS", help="Judge the records of this results folder instead of measuring."
-        ),
+        typer.Option("--from", metavar="RESULTS", help="Judge this results folder instead of measuring."),
     ] = None,
     set_: SetOption = None,
     text: TextOption = None,
@@ -110,13 +104,9 @@ def claims(
     folders: ResultsArguments,
     file: Annotated[
         Path,
-        typer.Option(
-            "--claims", metavar="FILE", help="The claims to judge, with their explanations: a TOML file."
-        ),
+        typer.Option("--claims", metavar="FILE", help="The claims to judge, a TOML file."),
     ] = CLAIMS,
-    format_: Annotated[
-        str, typer.Option("--format", help="How to print them: table, json or markdown.")
-    ] = "table",
+    format_: Annotated[str, typer.Option("--format", help="Print a table, json or markdown.")] = "table",
     out: Annotated[
         Path | None, typer.Option("--out", metavar="FILE", help="Write to this file instead of the terminal.")
     ] = None,
@@ -168,15 +158,11 @@ def _files_of(*folders: Path) -> list[Path]:
 def compare(
     run_a: Annotated[
         str,
-        typer.Argument(
-            metavar="RUN_A", help="The run before: a results folder, or REV:FOLDER as it was in a commit."
-        ),
+        typer.Argument(metavar="RUN_A", help="The run before: a results folder, or REV:FOLDER."),
     ],
     run_b: Annotated[
         str,
-        typer.Argument(
-            metavar="RUN_B", help="The run after: a results folder, or REV:FOLDER as it was in a commit."
-        ),
+        typer.Argument(metavar="RUN_B", help="The run after: a results folder, or REV:FOLDER."),
     ],
     force: Annotated[
         bool, typer.Option("--force", help="Compare even where settings, texts or machines differ.")
@@ -205,8 +191,7 @@ def export(
     folder: ResultsArgument,
     pyperf: Annotated[bool, typer.Option("--pyperf", help="Write what `python -m pyperf` reads.")] = False,
     metric: Annotated[
-        list[str] | None,
-        typer.Option("--metric", help="Write only this figure, by its name in summary.csv; may be repeated."),
+        list[str] | None, typer.Option("--metric", help="Only this figure of summary.csv; may be repeated.")
     ] = None,
     out: Annotated[
         Path | None, typer.Option("--out", metavar="FILE", help="Write to this file instead of the terminal.")
@@ -233,23 +218,17 @@ def export(
 def instructions(
     variant: Annotated[
         list[str] | None,
-        typer.Argument(
-            metavar="[VARIANT]...",
-            help="The variants to count (default: the rungs and what goes beyond them).",
-        ),
+        typer.Argument(metavar="[VARIANT]...", help="Variants to count (default: the rungs and beyond)."),
     ] = None,
     record: Annotated[
         bool, typer.Option("--record", help="Write the counts into tests/instructions.json.")
     ] = False,
     check: Annotated[
-        bool,
-        typer.Option("--check", help="Fail if a phase takes over 2 % more instructions than are committed."),
+        bool, typer.Option("--check", help="Fail if a phase takes over 2 % more than is committed.")
     ] = False,
     base: Annotated[
         str | None,
-        typer.Option(
-            "--base", metavar="REV", help="Compare with this commit instead, built and counted here and now."
-        ),
+        typer.Option("--base", metavar="REV", help="Compare with this commit, counted here and now."),
     ] = None,
     build_folder: Annotated[
         Path, typer.Option("--build", metavar="DIR", help="Where the counted programs are built.")
@@ -300,7 +279,7 @@ def rounds(
         typer.Option(
             "--record",
             metavar="RESULTS",
-            help="Write the finding into this results folder, where `ladder claims` looks for it.",
+            help="Write it into this results folder, for `ladder claims`.",
         ),
     ] = None,
     json_: JsonOption = False,

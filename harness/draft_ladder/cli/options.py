@@ -9,54 +9,34 @@ import typer
 
 INT32_MAX = 2**31 - 1  # what the modules take for a number of tokens
 ConfigArgument = Annotated[
-    Path, typer.Argument(metavar="CONFIG", help="The experiment, a TOML file such as configs/smoke.toml.")
+    Path, typer.Argument(metavar="CONFIG", help="The experiment, such as configs/smoke.toml.")
 ]
 SetOption = Annotated[
     list[str] | None,
-    typer.Option(
-        "--set",
-        metavar="KEY=VALUE",
-        help="Replace one value of the config, such as n_draft=16; may be repeated.",
-    ),
+    typer.Option("--set", metavar="KEY=VALUE", help="Replace a value of the config; may be repeated."),
 ]
 TextOption = Annotated[
     Path | None,
-    typer.Option(
-        "--text",
-        metavar="DIR",
-        help="The folder of your texts: what ${LADDER_TEXT} in the config stands for.",
-    ),
+    typer.Option("--text", metavar="DIR", help="The folder of texts that the config calls ${LADDER_TEXT}."),
 ]
 CacheOption = Annotated[
     Path | None,
     typer.Option(
         "--cache-dir",
         metavar="DIR",
-        help="Where texts and caches are kept (default: LADDER_CACHE_DIR or ~/.cache/draft-ladder).",
+        help="Where files made are kept (default: LADDER_CACHE_DIR or ~/.cache/draft-ladder).",
     ),
 ]
 ResultsOption = Annotated[
-    Path, typer.Option("--results", metavar="DIR", help="Where records go, as <machine>/<experiment>/.")
+    Path, typer.Option("--results", metavar="DIR", help="Where records are kept, by machine.")
 ]
-PlotsOption = Annotated[
-    Path, typer.Option("--plots", metavar="DIR", help="Where charts go, as <machine>/<experiment>/.")
-]
+PlotsOption = Annotated[Path, typer.Option("--plots", metavar="DIR", help="Where charts go, by machine.")]
 MachineOption = Annotated[
     str | None,
-    typer.Option(
-        "--machine",
-        metavar="NAME",
-        help="What to call this machine (default: made from the CPU and its cores).",
-    ),
+    typer.Option("--machine", metavar="NAME", help="What to call this machine (default: from its CPU)."),
 ]
 NCtxOption = Annotated[
-    int,
-    typer.Option(
-        "--n-ctx",
-        min=2,
-        max=INT32_MAX,
-        help="Context length: tokens replayed before the context cache starts anew.",
-    ),
+    int, typer.Option("--n-ctx", min=2, max=INT32_MAX, help="Context length: tokens in a chunk.")
 ]
 NDraftOption = Annotated[
     int, typer.Option("--n-draft", min=0, max=INT32_MAX, help="Max tokens in one draft.")
@@ -67,7 +47,6 @@ ForceOption = Annotated[bool, typer.Option("--force", help="Measure again what i
 TargetArgument = Annotated[
     Path,
     typer.Argument(
-        metavar="CONFIG|RESULTS",
-        help="The config of an experiment, or its results folder results/<machine>/<experiment>.",
+        metavar="CONFIG|RESULTS", help="An experiment's config, or its folder results/<machine>/<experiment>."
     ),
 ]

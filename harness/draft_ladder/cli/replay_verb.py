@@ -31,9 +31,7 @@ def replay(
     static: Annotated[
         Path | None,
         typer.Option(
-            "--static",
-            metavar="FILE",
-            help="The static cache to draft from, in llama.cpp's format or the variant's own.",
+            "--static", metavar="FILE", help="The static cache, in llama.cpp's or the variant's format."
         ),
     ] = None,
     n_ctx: NCtxOption = 4096,
@@ -43,19 +41,11 @@ def replay(
         typer.Option("--dump", metavar="FILE", help="Write every draft to this file, one a line."),
     ] = None,
     timing: Annotated[
-        str,
-        typer.Option(
-            "--timing",
-            help="Per call (section), per chunk (chunk), or every draft call's time (histogram).",
-        ),
+        str, typer.Option("--timing", help="Timing per call (section), per chunk, or as a histogram.")
     ] = "section",
     axis: Annotated[
         list[str] | None,
-        typer.Option(
-            "--axis",
-            metavar="NAME=VALUE",
-            help="A setting only this variant has, such as hash=xor; may be repeated.",
-        ),
+        typer.Option("--axis", metavar="NAME=VALUE", help="A setting of this variant, such as hash=xor."),
     ] = None,
     cpu: Annotated[int | None, typer.Option("--cpu", min=0, help="Run on this core alone.")] = None,
     timeout_s: Annotated[

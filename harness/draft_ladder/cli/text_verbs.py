@@ -36,33 +36,27 @@ corpus_app = typer.Typer(
 def corpus(
     source: Annotated[
         str,
-        typer.Argument(
-            metavar="SOURCE", help="Where text comes from: default, wikitext-103, stdlib, files or synthetic."
-        ),
+        typer.Argument(metavar="SOURCE", help="default, wikitext-103, stdlib, files or synthetic."),
     ],
     size_mb: Annotated[
         float,
-        typer.Option(
-            "--size-mb", help="How much text to take, in MB (10^6 bytes); cut at the end of a line."
-        ),
+        typer.Option("--size-mb", help="How much text to take, in MB (10^6 bytes)."),
     ],
     train: Annotated[
         list[str] | None,
         typer.Option(
-            "--train",
-            metavar="GLOB",
-            help="Files to count n-grams from (with source `files`); may be repeated.",
+            "--train", metavar="GLOB", help="Files to count n-grams from (source `files`); may be repeated."
         ),
     ] = None,
     replay_: Annotated[
         list[str] | None,
         typer.Option(
-            "--replay", metavar="GLOB", help="Files to draft along (with source `files`); may be repeated."
+            "--replay", metavar="GLOB", help="Files to draft along (source `files`); may be repeated."
         ),
     ] = None,
     path: Annotated[
         str | None,
-        typer.Option("--path", metavar="DIR", help="A copy you have already (with source `wikitext-103`)."),
+        typer.Option("--path", metavar="DIR", help="A copy you have already (source `wikitext-103`)."),
     ] = None,
     clip: Annotated[
         bool, typer.Option("--clip", help="Take all there is where the source has less, instead of an error.")
@@ -86,7 +80,7 @@ def corpus(
 def tokens(
     text: Annotated[Path, typer.Argument(metavar="TEXT", help="The text to tokenise.")],
     tokenizer: Annotated[
-        str, typer.Option("--tokenizer", help="tekken, gguf:MODEL.gguf, or the path of a tokenizer.json.")
+        str, typer.Option("--tokenizer", help="tekken, gguf:FILE or a tokenizer.json.")
     ] = "tekken",
     out: Annotated[
         Path | None, typer.Option("--out", metavar="FILE", help="Write the tokens to this file too.")
@@ -137,7 +131,7 @@ def stats(
     replay: Annotated[
         Path | None,
         typer.Option(
-            "--replay", metavar="FILE.tok", help="Draft along these tokens too, for hit rate and acceptance."
+            "--replay", metavar="FILE.tok", help="Draft along these tokens, for hit rate and acceptance."
         ),
     ] = None,
     static: Annotated[
@@ -145,7 +139,7 @@ def stats(
         typer.Option(
             "--static",
             metavar="FILE",
-            help="The static cache to draft from (default: counted from FILE.tok).",
+            help="The static cache to draft from (default: FILE.tok's).",
         ),
     ] = None,
     json_: JsonOption = False,
@@ -171,19 +165,14 @@ def stats(
 @corpus_app.command("compare")
 def compare(
     config: Annotated[
-        Path,
-        typer.Argument(metavar="CONFIG", help="The experiment whose real text is set beside synthetic text."),
+        Path, typer.Argument(metavar="CONFIG", help="The experiment whose real text is compared.")
     ],
     set_: SetOption = None,
     text: TextOption = None,
-    seed: Annotated[
-        int, typer.Option("--seed", min=0, help="Which synthetic language: each seed makes another.")
-    ] = 1,
+    seed: Annotated[int, typer.Option("--seed", min=0, help="Which synthetic language to use.")] = 1,
     out: Annotated[
         Path | None,
-        typer.Option(
-            "--out", metavar="FOLDER", help="Write the figures and a page about them into this folder."
-        ),
+        typer.Option("--out", metavar="FOLDER", help="Write figures and a page into this folder."),
     ] = None,
     cache: CacheOption = None,
     json_: JsonOption = False,
