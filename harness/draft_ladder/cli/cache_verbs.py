@@ -60,8 +60,7 @@ TokenizerName = Annotated[
     ),
 ]
 Sorted = Annotated[
-    bool,
-    typer.Option("--sort", help="Sort the n-grams; llama.cpp may then draft another of equals."),
+    bool, typer.Option("--sort", help="Sort the n-grams; llama.cpp may then draft another of equals.")
 ]
 Source = Annotated[Path, typer.Argument(metavar="CACHE", help="The file of a static cache.")]
 
@@ -77,8 +76,7 @@ def _print(fields: dict[str, Any], as_json: bool) -> None:
 @app.command("build")
 def build_verb(
     tokens: Annotated[
-        str,
-        typer.Argument(metavar="TOKENS", help="The token file; with Dask any fsspec address."),
+        str, typer.Argument(metavar="TOKENS", help="The token file; with Dask any fsspec address.")
     ],
     format_: Annotated[
         list[str] | None,

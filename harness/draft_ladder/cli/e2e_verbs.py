@@ -95,8 +95,7 @@ def _print_advice(found: Sequence[WorkloadAdvice], json_: bool) -> None:
 
 def ledgers(
     folder: Annotated[
-        Path,
-        typer.Argument(metavar="RESULTS", help="Its folder, results/<machine>/<experiment>."),
+        Path, typer.Argument(metavar="RESULTS", help="Its folder, results/<machine>/<experiment>.")
     ],
     plots: PlotsOption = PLOTS,
 ) -> None:

@@ -50,7 +50,7 @@ CLAIMS = Path("configs/claims/article.toml")
 
 def ablate(
     variant: Annotated[
-        str, typer.Argument(metavar="VARIANT", help="The variant to judge, against its `versus`.")
+        str, typer.Argument(metavar="VARIANT", help="The variant to judge against the one it changes.")
     ],
     config: Annotated[
         Path, typer.Option("--config", metavar="FILE", help="The experiment whose sizes and texts are used.")
@@ -103,8 +103,7 @@ def ablate(
 def claims(
     folders: ResultsArguments,
     file: Annotated[
-        Path,
-        typer.Option("--claims", metavar="FILE", help="The claims to judge, a TOML file."),
+        Path, typer.Option("--claims", metavar="FILE", help="The claims to judge, a TOML file.")
     ] = CLAIMS,
     format_: Annotated[str, typer.Option("--format", help="Print a table, json or markdown.")] = "table",
     out: Annotated[
@@ -157,12 +156,10 @@ def _files_of(*folders: Path) -> list[Path]:
 
 def compare(
     run_a: Annotated[
-        str,
-        typer.Argument(metavar="RUN_A", help="The run before: a results folder, or REV:FOLDER."),
+        str, typer.Argument(metavar="RUN_A", help="The run before: a results folder, or REV:FOLDER.")
     ],
     run_b: Annotated[
-        str,
-        typer.Argument(metavar="RUN_B", help="The run after: a results folder, or REV:FOLDER."),
+        str, typer.Argument(metavar="RUN_B", help="The run after: a results folder, or REV:FOLDER.")
     ],
     force: Annotated[
         bool, typer.Option("--force", help="Compare even where settings, texts or machines differ.")

@@ -35,13 +35,9 @@ corpus_app = typer.Typer(
 @corpus_app.command("cut")
 def corpus(
     source: Annotated[
-        str,
-        typer.Argument(metavar="SOURCE", help="default, wikitext-103, stdlib, files or synthetic."),
+        str, typer.Argument(metavar="SOURCE", help="default, wikitext-103, stdlib, files or synthetic.")
     ],
-    size_mb: Annotated[
-        float,
-        typer.Option("--size-mb", help="How much text to take, in MB (10^6 bytes)."),
-    ],
+    size_mb: Annotated[float, typer.Option("--size-mb", help="How much text to take, in MB (10^6 bytes).")],
     train: Annotated[
         list[str] | None,
         typer.Option(
