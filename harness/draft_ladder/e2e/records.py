@@ -18,10 +18,10 @@ from draft_ladder.base.errors import InputError
 from draft_ladder.base.manifests import canonical_json, write_atomic
 from draft_ladder.base.validation import MEASURE_AGAIN, first_problem, load_versioned
 from draft_ladder.bench import environment
-from draft_ladder.bench.config import parse_override
+from draft_ladder.bench.config import fill_in_text, parse_override
 from draft_ladder.data.sources import CorpusSource
 from draft_ladder.e2e.cost import BATCHES
-from draft_ladder.e2e.workloads import Workload, fill_in_text
+from draft_ladder.e2e.workloads import Workload
 
 SCHEMA = 1
 INDEX_NAME = "e2e.json"

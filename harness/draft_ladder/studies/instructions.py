@@ -148,11 +148,11 @@ def build(
     configure += ["-DCMAKE_DISABLE_FIND_PACKAGE_unordered_dense=ON"]
     if compiler is not None:
         configure.append(f"-DCMAKE_CXX_COMPILER={compiler}")
-    _run(configure, "install cmake and a C++ compiler")
+    run_tool(configure, "install cmake and a C++ compiler")
     programs = {}
     for variant in variants:
         target = f"replay_{variant}"
-        _run(["cmake", "--build", str(folder), "--target", target], "see the compiler's message")
+        run_tool(["cmake", "--build", str(folder), "--target", target], "see the compiler's message")
         programs[variant] = folder / target
     return programs
 
@@ -178,7 +178,8 @@ def base_revision(source: Path = ROOT) -> str:
     return before
 
 
-def _run(command: Sequence[str], remedy: str) -> str:
+def run_tool(command: Sequence[str], remedy: str) -> str:
+    """What a compiler or the like prints. InputError, with the line that says why, where it fails."""
     try:
         done = subprocess.run(command, capture_output=True, text=True)
     except FileNotFoundError as error:
@@ -200,7 +201,7 @@ def count(program: Path, tokens: Path, static: Path, folder: Path) -> Counts:
     out = folder / f"{program.name}.callgrind"
     command = ["valgrind", "--tool=callgrind", "--compress-strings=no", "--compress-pos=no"]
     command += [f"--callgrind-out-file={out}", str(program), "replay", str(tokens), str(static)]
-    answer = json.loads(_run([*command, str(N_CTX), str(N_DRAFT)], "see valgrind's message"))
+    answer = json.loads(run_tool([*command, str(N_CTX), str(N_DRAFT)], "see valgrind's message"))
     own_costs, inclusive = read_callgrind(out.read_text(errors="replace"))
     drafted = int(answer["n_drafted"])
     if drafted == 0:
@@ -220,7 +221,7 @@ def own_format(source: Path, variant: str, program: Path, static: Path, folder: 
     if _described(source, variant).get("static_format") == "llama":
         return static
     target = folder / f"{program.name}.static"
-    _run([str(program), "convert", str(static), str(target)], "see the program's message")
+    run_tool([str(program), "convert", str(static), str(target)], "see the program's message")
     return target
 
 
