@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from draft_ladder.base.errors import InputError
-from draft_ladder.cli.display import note
+from draft_ladder.cli.display import json_text, note, print_json
 from draft_ladder.cli.options import (
     PLOTS,
     RESULTS,
@@ -72,16 +72,12 @@ def e2e(
     found = load_ledgers(folder)
     for path in write_ledgers(found, folder, plots):
         note(str(path))
-    print(json.dumps(as_report(found), allow_nan=False, indent=1) if json_ else as_markdown(found))
+    print(json_text(as_report(found)) if json_ else as_markdown(found))
 
 
 def _print_advice(found: Sequence[WorkloadAdvice], json_: bool) -> None:
     if json_:
-        print(
-            json.dumps(
-                [{**asdict(one), "advice": one.advice.report()} for one in found], allow_nan=False, indent=1
-            )
-        )
+        print_json([asdict(one) for one in found])
         return
     for one in found:
         print(f"{one.workload}: {one.advice.sentence()}")

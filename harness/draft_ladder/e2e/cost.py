@@ -9,8 +9,7 @@ from __future__ import annotations
 import statistics
 import time
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -74,10 +73,6 @@ class Advice:
             f"(mean accepted length {best.mean_accepted_length:.2f}; "
             f"{best.break_even_length:.2f} is needed to break even)"
         )
-
-    def report(self) -> dict[str, Any]:
-        """For JSON."""
-        return {**asdict(self), "options": [asdict(option) for option in self.options]}
 
 
 def measure_costs(
