@@ -42,6 +42,7 @@ def test_a_newer_file_asks_for_an_update_and_any_other_to_be_made_again(
         load_versioned(path, 2, "again")
     assert caught.value.remedy == remedy
     assert load_versioned(_written(path, '{"schema": 2, "x": 1}'), 2) == {"schema": 2, "x": 1}
+    assert load_versioned(_written(path, '{"schema": 1}'), 2, oldest=1) == {"schema": 1}
 
 
 @pytest.mark.parametrize("text", ["{", "[]", '{"x": NaN}', '{"x": Infinity}', "[" * 100_000, "\udcff"])

@@ -124,7 +124,7 @@ def test_a_folder_of_a_newer_version_is_refused(tmp_path: Path) -> None:
     folder = write_results(tmp_path / "r", [make_record(make_spec(), make_measured())])
     content = json.loads((folder / "experiment.json").read_text())
     (folder / "experiment.json").write_text(json.dumps({**content, "schema": 9}))
-    with pytest.raises(InputError, match=r"experiment\.json: schema: 9 is not 1; update Draft Ladder"):
+    with pytest.raises(InputError, match=r"experiment\.json: schema: .*; update"):
         load_results(folder)
     with pytest.raises(InputError, match="no such file"):
         load_results(tmp_path / "nowhere")

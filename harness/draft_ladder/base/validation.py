@@ -69,16 +69,19 @@ def load_json(path: Path) -> dict[str, Any]:
     return content
 
 
-def load_versioned(path: Path, newest: int, remedy: str = MEASURE_AGAIN) -> dict[str, Any]:
-    """The JSON object of a file whose `schema` is `newest`, the one this program writes.
+def load_versioned(
+    path: Path, newest: int, remedy: str = MEASURE_AGAIN, *, oldest: int | None = None
+) -> dict[str, Any]:
+    """The JSON object of a file whose `schema` is `newest`, which this program writes, or from `oldest` on.
 
     InputError for another: a newer file is not to be removed, the program is to be updated.
     """
     content = load_json(path)
     schema = content.get("schema")
-    if schema != newest:
+    if not isinstance(schema, int) or not (newest if oldest is None else oldest) <= schema <= newest:
         is_newer = isinstance(schema, int) and schema > newest
-        problem = f"{schema!r} is {'newer than' if is_newer else 'not'} {newest}, which this version reads"
+        relation = "newer than" if is_newer else "not"
+        problem = f"schema {schema!r} is {relation} the one this version reads ({newest})"
         raise InputError(f"{path}: schema", problem, "update Draft Ladder" if is_newer else remedy)
     return content
 
