@@ -15,7 +15,7 @@ from draft_ladder.cli.options import CacheOption, JsonOption
 
 
 def list_variants(json_: JsonOption = False) -> None:
-    """List the variants, and why some are not built here."""
+    """List the variants that can be measured here, what each changes, and why some are not built."""
     variants = discover_all()
     if json_:
         print_json([variant.model_dump(mode="json", exclude={"module"}) for variant in variants])
@@ -32,7 +32,7 @@ def list_variants(json_: JsonOption = False) -> None:
 
 
 def doctor(cache: CacheOption = None, json_: JsonOption = False) -> None:
-    """Check what a run needs: compiler, modules, tokenizer, hub, disk, quiet."""
+    """Check this machine for what a run needs, and say how to get what is missing; nothing is changed."""
     findings = examine(cache_dir(cache))
     if json_:
         print_json([finding._asdict() for finding in findings])
