@@ -20,14 +20,15 @@ def list_variants(json_: JsonOption = False) -> None:
     if json_:
         print_json([variant.model_dump(mode="json", exclude={"module"}) for variant in variants])
         return
-    table = Table("name", "rung", "group", "rule", "ties", "engine", "format", "changes", box=None)
+    table = Table("name", "rung", "group", "rule, ties", "format", "changes", box=None)
+    table.columns[0].no_wrap = True
     for variant in variants:
         rung = "" if variant.rung is None else str(variant.rung)
+        rule = f"{variant.rule}, {variant.ties}" + (" (in Python)" if variant.engine == "python" else "")
         changes = variant.changes + (f" (against {variant.versus})" if variant.versus else "")
         if variant.skipped is not None:
             changes = f"not built here: {variant.skipped}"
-        how = variant.group, variant.rule, variant.ties, variant.engine, variant.static_format
-        table.add_row(variant.name, rung, *how, changes)
+        table.add_row(variant.name, rung, variant.group, rule, variant.static_format, changes)
     Console(highlight=False).print(table)
 
 
