@@ -14,6 +14,7 @@ from draft_ladder.base.manifests import cache_dir
 from draft_ladder.base.variants import find
 from draft_ladder.bench import environment
 from draft_ladder.bench.config import Experiment, load_experiment
+from draft_ladder.bench.places import refuse_elsewhere
 from draft_ladder.bench.prepare import Preparation
 from draft_ladder.bench.records import load_record
 from draft_ladder.bench.runner import Job, check_axes, plan, run_experiment
@@ -86,6 +87,8 @@ def measure(
     check_axes(experiment.axes, variants)
     folder = results / environment.machine_folder(machine) / experiment.name
     environment.check_core(experiment.cpu)
+    if not dry_run:
+        refuse_elsewhere(folder, experiment.cpu)
     for line in environment.warnings(experiment.cpu):
         stderr.print(f"warning: {line}", style="yellow", markup=False)
     with stages() as progress:

@@ -16,7 +16,7 @@ from draft_ladder.base.errors import ExitCode, RunFailedError
 from draft_ladder.base.manifests import sha256_file, write_atomic
 from draft_ladder.bench import environment
 from draft_ladder.bench.launch import WorkerInputError
-from draft_ladder.bench.runner import write_json, write_machine
+from draft_ladder.bench.places import write_json, write_machine
 from draft_ladder.data.cache import SUFFIXES
 from draft_ladder.data.tokens import TOKEN_BYTES
 from draft_ladder.report.style import TextTable, as_markdown, format_number
