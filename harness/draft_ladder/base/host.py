@@ -149,7 +149,8 @@ def _groups(controller: str) -> Iterator[Path]:
         _, controllers, path = line.split(":", 2)
         if controllers and controller not in controllers.split(","):
             continue
-        root = CGROUP / controller if controllers else CGROUP
+        together = CGROUP / controllers  # v2 has no names here, and all in one folder
+        root = together if together.is_dir() else CGROUP / controller
         folder = root / path.lstrip("/")
         while folder != root and root in folder.parents:
             yield folder

@@ -34,6 +34,7 @@ from draft_ladder.cli.options import (
     TargetArgument,
     TextOption,
 )
+from draft_ladder.report.alike import mixed
 from draft_ladder.report.stats_table import tables
 from draft_ladder.report.style import as_text
 
@@ -161,6 +162,8 @@ def _stats(folder: Path, json_: bool) -> None:
     _, summary = write_csv_files(results)
     for line in failures(results.records):
         stderr.print(f"failed, left out: {line}", style="red", markup=False)
+    for line in mixed(results):
+        stderr.print(f"warning: {line}", style="yellow", markup=False)
     if results.missing_total:
         note(f"unfinished: {results.missing_total} runs are still to be made")
     if results.superseded_total:

@@ -17,12 +17,9 @@ from draft_ladder.bench.metrics import Metric, shown_in
 from draft_ladder.bench.records import RunRecord, differing_drafts
 from draft_ladder.bench.settings import label
 from draft_ladder.bench.stats import Results, SummaryRow, by_cell, load_results, run_rows, summarize
+from draft_ladder.report.alike import notes_on_places, unlike_places
 from draft_ladder.report.caption import notes_on, telling_of
 from draft_ladder.report.style import TextTable, format_number
-
-# Of a module's build; its flags are only noted.
-BUILD_KEYS = ("compiler", "standard_library", "build_type", "unordered_dense")
-MACHINE_KEYS = ("cpu_model", "cpu_logical_total", "ram_bytes", "system")
 
 
 @dataclass(frozen=True)
@@ -96,16 +93,7 @@ def compare(a: Results, b: Results, *, force: bool = False) -> Comparison:
 
 def unlikeness(a: Results, b: Results) -> list[str]:
     """What makes the figures incomparable: machine, compiler, settings, texts, tokenizer, drafts."""
-    found = [
-        f"{key} is {a.machine.get(key)} and {b.machine.get(key)}"
-        for key in MACHINE_KEYS
-        if a.machine.get(key) != b.machine.get(key)
-    ]
-    for key in BUILD_KEYS:
-        built_a, built_b = _built(a, key), _built(b, key)
-        # Records of a module that does not say are no evidence of another one.
-        if built_a and built_b and built_a != built_b:
-            found.append(f"{key} is {_listed(built_a)} and {_listed(built_b)}")
+    found = unlike_places(a, b)
     for name, values_a, values_b in (
         (name, _values(a, name), _values(b, name)) for name in ("n_ctx", "n_draft", "page_cache", "cpu")
     ):
@@ -127,9 +115,10 @@ def unlikeness(a: Results, b: Results) -> list[str]:
 
 
 def flag_notes(folders: Sequence[Results]) -> list[str]:
-    """A line for each folder whose modules were built with other compiler flags than the first's."""
+    """A line for each folder that was built with other compiler flags than the first, or run elsewise."""
     first, *others = folders
-    return [line for other in others if (line := _flag_note(first, other)) is not None]
+    flags = [line for other in others if (line := _flag_note(first, other)) is not None]
+    return flags + notes_on_places(folders)
 
 
 def _flag_note(a: Results, b: Results) -> str | None:
