@@ -38,7 +38,9 @@ def test_ratios_and_overlap_by_hand(tmp_path: Path) -> None:
     assert (cell.a, cell.b, cell.ratio) == (12.0, 6.0, 2.0)
     assert (cell.a_range, cell.b_range, cell.ranges) == ((10.0, 14.0), (5.0, 10.0), "overlap")
     assert cells[25, "peak_rss_mb"].ratio == 1.0
-    assert ("frozen", "25", "draft_latency_us", "12", "6", "2.000", "overlap") in as_table(found).rows
+    assert ("frozen", "25", "draft_latency_us", "12", "6", "2.000", "overlap", "too few runs") in as_table(
+        found
+    ).rows
     apart = compare(a, load_results(write_run(tmp_path / "c", (5.0, 6.0, 9.9))))
     assert next(cell for cell in apart.cells if cell.metric == "draft_latency_us").ranges == "apart"
 
@@ -215,3 +217,13 @@ def test_other_cores_are_noted(tmp_path: Path) -> None:
         surrounded(tmp_path / name, {**PLAIN, "affinity": on}) for name, on in (("a", [0]), ("b", [0, 1]))
     )
     assert [note for note in compare(a, b).notes if "affinity" in note]
+
+
+def test_five_runs_each_are_judged_where_their_interval_leaves_one_out(tmp_path: Path) -> None:
+    a = load_results(write_run(tmp_path / "a", (10.0, 12.0, 14.0, 11.0, 13.0)))
+    b = load_results(write_run(tmp_path / "b", (5.0, 6.0, 7.0, 5.5, 6.5)))
+    verdicts = [
+        {cell.verdict for cell in compare(*both).cells if cell.metric == "draft_latency_us"}
+        for both in ((a, b), (b, a), (a, a))
+    ]
+    assert verdicts == [{"better"}, {"worse"}, {"not told apart"}]
