@@ -22,13 +22,25 @@ COPIED  := $(VENV)/.metadata
 help:  ## What can be made
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
+# An environment knows its place: its programs and the editable installation name it in full.
+MADE_AT := $(shell cat $(STAMP) 2>/dev/null)
+ifneq ($(MADE_AT),)
+ifneq ($(MADE_AT),$(CURDIR))
+ifneq ($(filter-out help clean,$(or $(MAKECMDGOALS),help)),)
+$(error this checkout was at $(MADE_AT) when $(VENV) was made: run `make clean`, then this again)
+endif
+endif
+endif
+
 $(STAMP): pyproject.toml $(NATIVE_SOURCES)
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 		{ echo "ladder needs Python 3.11 or newer: set PYTHON=, e.g. make PYTHON=python3.12" >&2; exit 2; }
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV) || \
 		{ echo "no virtual environment could be made: install python3-venv (Debian: apt install python3-venv python3-dev)" >&2; exit 2; }
+	@$(BIN)/python -m pip --version >/dev/null 2>&1 || $(BIN)/python -m ensurepip >/dev/null 2>&1 || \
+		{ echo "$(VENV) has no pip: run \`make clean\` and this again, or install python3-venv for ensurepip" >&2; exit 2; }
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
-	@touch $@
+	@echo '$(CURDIR)' > $@
 
 # What is only read is only copied: editing it compiles nothing.
 $(COPIED): $(STAMP) $(METADATA)

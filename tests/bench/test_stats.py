@@ -255,3 +255,16 @@ def test_a_bare_experiment_file_names_what_is_missing(tmp_path: Path) -> None:
     (folder / "experiment.json").write_text("[" * 100_000)
     with pytest.raises(InputError, match=r"experiment\.json"):
         load_results(folder)
+
+
+def test_a_draft_length_of_zero_is_the_reason_that_nothing_is_drafted() -> None:
+    nothing = make_measured(n_drafted=0, n_accept=0, hit_calls=0)
+    notes = [
+        {row.metric: row.note for row in run_rows([make_record(make_spec(n_draft=n), nothing)])}
+        for n in (0, 3)
+    ]
+    for name in ("draft_latency_us", "acceptance"):
+        assert "n_draft" in notes[0][name]
+        assert "n_draft" not in notes[1][name]
+        assert notes[1][name]
+    assert notes[0]["load_verify_s"] == notes[1]["load_verify_s"]

@@ -431,3 +431,43 @@ def test_a_summary_file_is_verified_to_the_last_byte(tmp_path: Path) -> None:
     target.write_bytes(damaged)
     with pytest.raises(InputError, match=r"a\.summary: "):
         verify_cache(target)
+
+
+def test_a_cache_without_the_final_newline_is_named_and_can_be_allowed(tmp_path: Path) -> None:
+    """llama.cpp's tools drop it from the text before they tokenise."""
+    whole, shorter = tmp_path / "whole.tok", tmp_path / "shorter.tok"
+    whole.write_bytes(struct.pack("<9i", 1, 2, 3, 1, 2, 3, 4, 5, 6))
+    shorter.write_bytes(whole.read_bytes()[:-4])
+    theirs = build_static_cache(shorter, tmp_path / "cache", formats=["llama"]).paths["llama"]
+    with pytest.raises(InputError, match="--ignore-final-newline"):
+        verify_cache(theirs, tokens=whole)
+    verify_cache(theirs, tokens=whole, ignore_last=True)
+    with pytest.raises(InputError) as caught:  # any other difference is none of a newline's
+        verify_cache(theirs, tokens=shorter, ignore_last=True)
+    assert "newline" not in str(caught.value)
+    other = tmp_path / "other.tok"
+    other.write_bytes(struct.pack("<9i", 1, 2, 3, 1, 2, 3, 4, 4, 6))
+    with pytest.raises(InputError) as caught:
+        verify_cache(theirs, tokens=other)
+    assert "newline" not in str(caught.value)
+
+
+def test_a_cache_that_was_there_tells_no_time_or_memory_of_its_making(tmp_path: Path) -> None:
+    tokens = tmp_path / "my.tok"
+    tokens.write_bytes(struct.pack("<9i", 1, 2, 3, 1, 2, 3, 4, 5, 6))
+    cache = ["--cache-dir", str(tmp_path / "cache"), "--json"]
+    code = "from draft_ladder.cli import main; main()"
+    command = [sys.executable, "-c", code, "cache", "build", str(tokens), *cache]
+
+    def built(*options: str) -> dict[str, Any]:
+        done = subprocess.run([*command, *options], capture_output=True, text=True, check=True)
+        answer: dict[str, Any] = json.loads(done.stdout)
+        return answer
+
+    first, again, bounded = built("--memory", "500MB"), built(), built("--format", "frozen")
+    assert (first["made"], again["made"], bounded["made"]) == (True, False, True)
+    assert first["total_ns"] > 0
+    assert first["memory_bytes"] == 500_000_000
+    for later in (again, bounded):  # the frozen file is new, what it was made from is not
+        assert later["n_bigrams"] == first["n_bigrams"]
+        assert not [name for name in later if name.endswith("_ns") or name == "memory_bytes"]

@@ -27,6 +27,10 @@ from draft_ladder.base.manifests import (
     write_manifest,
 )
 
+# Facts that are about the making of an artifact and not about what it is.
+COST_SUFFIXES = ("_ns", "_rss_bytes")
+COSTS = ("memory_bytes", "n_parts", "n_parts_found", "n_ranges", "largest_range_bytes")
+
 
 class Made(NamedTuple):
     """What was found out while an artifact was made.
@@ -75,6 +79,21 @@ class Stored(NamedTuple):
     def sha256(self) -> str:
         """The file's digest."""
         return self.manifest.sha256
+
+
+_made_here: set[Path] = set()
+
+
+def made_here(path: Path) -> bool:
+    """Whether this process made the artifact at `path`; False where it found one of an earlier run."""
+    return path.resolve() in _made_here
+
+
+def without_costs(facts: Mapping[str, Any]) -> dict[str, Any]:
+    """Facts of an artifact that hold whoever made it: none of the time and memory that took."""
+    return {
+        name: value for name, value in facts.items() if not name.endswith(COST_SUFFIXES) and name not in COSTS
+    }
 
 
 class Store:
@@ -137,4 +156,5 @@ def make(artifact: Artifact, path: Path) -> Manifest:
     for ending, content in made.beside.items():
         write_atomic(path.with_name(path.name + ending), content)
     write_manifest(path, manifest)
+    _made_here.add(path.resolve())
     return manifest

@@ -87,7 +87,7 @@ class Preparation:
         text = replay_text(source, self.cache, self.progress)
         if size_mb is not None:
             text = first_part(text, size_mb, self.cache)
-        tokens = self.tokens(text.path, text.sha256)
+        tokens = self.tokens(text.path, text.sha256, text.label)
         n_ctx = max(self.experiment.n_ctx)
         if tokens.n_tokens <= n_ctx:
             self.note(
@@ -103,8 +103,8 @@ class Preparation:
             tokenizer=TokenizerLabel(name=tokens.tokenizer, sha256=tokens.tokenizer_sha256),
         )
 
-    def tokens(self, text: Path, text_sha256: str) -> TokenFile:
-        """Token file of a text; a synthetic corpus is one already."""
+    def tokens(self, text: Path, text_sha256: str, label: str) -> TokenFile:
+        """Token file of a text, which users know by its label; a synthetic corpus is one already."""
         if text.suffix == ".tok":
             return load_token_file(text)
         return tokenize_file(
@@ -114,6 +114,7 @@ class Preparation:
             text_sha256=text_sha256,
             progress=self.progress,
             report=self.note,
+            label=label,
         )
 
     def inputs(self, variants: Sequence[Variant]) -> Inputs:
@@ -128,7 +129,7 @@ class Preparation:
             label = CorpusLabel(
                 label=corpus.label, kind=corpus.kind, source=corpus.source, sha256=corpus.sha256
             )
-            corpus_tokens = self.tokens(corpus.path, corpus.sha256)
+            corpus_tokens = self.tokens(corpus.path, corpus.sha256, corpus.label)
             own = None if source is self.source else self.replayed(source)
             sizes.append(SizeInputs(size, label, self.statics(corpus_tokens, variants), own))
         return Inputs(**vars(replayed), sizes=sizes)

@@ -10,6 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
+from draft_ladder.base.artifacts import made_here, without_costs
 from draft_ladder.base.errors import InputError
 from draft_ladder.base.manifests import cache_dir, copy_artifact, load_manifest, refuse_overwriting
 from draft_ladder.bench import environment
@@ -131,9 +132,12 @@ def build_verb(
         reader = reader_of(SUMMARY)
         paths[SUMMARY] = own_format(paths[LLAMA], llama_sha256, reader, where, convert=convert_apart).path
     for name in formats:
-        manifest = load_manifest(paths[name], KIND)
+        manifest, made = load_manifest(paths[name], KIND), made_here(paths[name])
         path = paths[name] if out is None else copy_artifact(paths[name], out)
-        _print({"path": str(path), "format": name, "sha256": manifest.sha256, **manifest.facts}, as_json)
+        if not made:
+            note(f"{path}: was made before, what that took is not shown")
+        facts = manifest.facts if made else without_costs(manifest.facts)
+        _print({"path": str(path), "format": name, "sha256": manifest.sha256, "made": made, **facts}, as_json)
 
 
 def _check_formats(formats: Sequence[str], out: Path | None) -> None:
@@ -256,12 +260,26 @@ def verify_verb(
         Path | None,
         typer.Option("--same-as", metavar="CACHE", help="Check that it holds what this one holds."),
     ] = None,
+    ignore_final_newline: Annotated[
+        bool,
+        typer.Option(
+            "--ignore-final-newline",
+            help="With --tokens: leave the last token out, a newline that llama.cpp's tools drop.",
+        ),
+    ] = False,
     as_json: JsonOption = False,
 ) -> None:
     """Check every byte of a static cache, and whether it fits a tokenizer, its tokens or another cache."""
     wanted = None if tokenizer is None else vocabulary_named(tokenizer)
     with stages() as progress:
-        info = verify_cache(source, vocabulary=wanted, tokens=tokens, same_as=same_as, progress=progress)
+        info = verify_cache(
+            source,
+            vocabulary=wanted,
+            tokens=tokens,
+            same_as=same_as,
+            ignore_last=ignore_final_newline,
+            progress=progress,
+        )
     _print({"verified": True, **info.as_dict()}, as_json)
 
 

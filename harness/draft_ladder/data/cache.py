@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from draft_ladder.base import native
-from draft_ladder.base.artifacts import Artifact, Made, Store
+from draft_ladder.base.artifacts import Artifact, Made, Store, made_here, without_costs
 from draft_ladder.base.errors import InputError
 from draft_ladder.base.manifests import (
     Manifest,
@@ -196,7 +196,8 @@ def in_formats(
             made_from = store.get(llama)
             _check_freezing_fits(made_from.path, memory_bytes)
             freeze_cache(made_from.path, target, paired=name == "paired", vocab_size=vocabulary.size)
-            return Made(made_from.manifest.facts)
+            facts = made_from.manifest.facts
+            return Made(facts if made_here(made_from.path) else without_costs(facts))
 
         return static_artifact(name, vocabulary, llama.identity, llama.inputs, freeze)
 

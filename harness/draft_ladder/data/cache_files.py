@@ -6,6 +6,7 @@ name one they must be the same, and where only a size is known no token may lie 
 
 from __future__ import annotations
 
+import os
 import shutil
 import tempfile
 import time
@@ -43,7 +44,7 @@ from draft_ladder.data.cache import (
 from draft_ladder.data.own_format import convert_here, is_of_another_build, reader_of
 from draft_ladder.data.spill import caches_module, merge_sorted_files, room_bytes, sort_file
 from draft_ladder.data.tokenizers import load_tokenizer
-from draft_ladder.data.tokens import open_tokens
+from draft_ladder.data.tokens import TOKEN_BYTES, open_tokens
 
 DEFAULT_MEMORY = "1GB"
 SUMMARY = "summary"
@@ -334,17 +335,20 @@ def verify_cache(
     vocabulary: Vocabulary | None = None,
     tokens: Path | None = None,
     same_as: Path | None = None,
+    ignore_last: bool = False,
     progress: ProgressCallback | None = None,
 ) -> CacheInfo:
     """Check a static file: every byte, its manifest, a tokenizer, the tokens it was counted from, and whether
     it holds the same as another file. Raises InputError naming the first thing that is not so.
+
+    With `ignore_last` the last token is left out: llama.cpp's tools drop a text's final newline.
     """
     info = inspect_cache(path, progress)
     if manifest_path(path).is_file() and load_manifest(path, KIND).sha256 != info.sha256:
         raise InputError(path, "is not the file its manifest describes", "build it again")
     check_vocabulary(path, info.vocabulary, vocabulary, info.token_limit)
     if tokens is not None:
-        _verify_tokens(info, tokens, progress)
+        _verify_tokens(info, tokens, progress, ignore_last=ignore_last)
     if same_as is not None:
         other = inspect_cache(same_as, progress)
         if None in (info.content, other.content):
@@ -361,10 +365,41 @@ def verify_cache(
     return info
 
 
-def _verify_tokens(info: CacheInfo, tokens: Path, progress: ProgressCallback | None) -> None:
-    """Counts the tokens again and compares: lists where the format keeps them, else the bytes of the file."""
+def _verify_tokens(
+    info: CacheInfo, tokens: Path, progress: ProgressCallback | None, *, ignore_last: bool
+) -> None:
+    """Counts the tokens again and compares, with a word of a final newline where that is all that differs."""
     open_tokens(tokens)
     check_vocabulary(info.path, info.vocabulary, vocabulary_of(tokens), info.token_limit)
+    with tempfile.TemporaryDirectory(prefix="ladder-") as folder:
+        shorter = Path(folder) / tokens.name
+        shutil.copyfile(tokens, shorter)
+        os.truncate(shorter, max(0, tokens.stat().st_size - TOKEN_BYTES))
+        if ignore_last:
+            return _verify_counts(info, shorter, progress)
+        try:
+            _verify_counts(info, tokens, progress)
+        except InputError:
+            if _is_counted_from(info, shorter, progress):
+                problem = f"was counted from {tokens.name} without its last token"
+                remedy = "llama.cpp drops a text's final newline: --ignore-final-newline allows for that"
+                raise InputError(info.path, problem, remedy) from None
+            raise
+
+
+def _is_counted_from(info: CacheInfo, tokens: Path, progress: ProgressCallback | None) -> bool:
+    """False at once where the number of counts says it: counting again takes as long as building."""
+    if info.total_count != max(0, tokens.stat().st_size // TOKEN_BYTES - 2):
+        return False
+    try:
+        _verify_counts(info, tokens, progress)
+    except InputError:
+        return False
+    return True
+
+
+def _verify_counts(info: CacheInfo, tokens: Path, progress: ProgressCallback | None) -> None:
+    """Lists are compared where the format keeps them, else the bytes of the file."""
     expected = max(0, tokens.stat().st_size // 4 - 2)
     if info.total_count is not None and info.total_count != expected:
         raise InputError(

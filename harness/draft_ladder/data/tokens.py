@@ -300,13 +300,14 @@ def tokenize_file(
     jobs: int | None = None,
     progress: ProgressCallback | None = None,
     report: Callable[[str], None] | None = None,
+    label: str | None = None,
 ) -> TokenFile:
     """Token file of `text` in `cache_dir`/tokens, made now or found there.
 
     `text_sha256` saves reading the text once when the caller knows its digest (it is checked while
     tokenising). `jobs` defaults to the number of usable cores; it changes nothing but the time. `report`
-    gets one line about anything odd in the text (default: stderr). Raises InputError for a text that is
-    empty, unreadable or changed meanwhile.
+    gets one line about anything odd in the text (default: stderr), which is called `label` there (default:
+    its file's name). Raises InputError for a text that is empty, unreadable or changed meanwhile.
     """
     expected = text_sha256 or sha256_file(text)
 
@@ -337,7 +338,7 @@ def tokenize_file(
     )
     result = load_token_file(Store(cache_dir).get(artifact).path)
     for line in describe_oddities(result.facts):
-        (report or _to_stderr)(f"{text.name}: {line}")
+        (report or _to_stderr)(f"{label or text.name}: {line}")
     return result
 
 

@@ -98,7 +98,7 @@ def _statistics(preparation: Preparation, note: Note) -> list[tuple[float, str, 
         if isinstance(source, SyntheticSource) and preparation.source is not source:
             note(f"{size:g} MB: there is no real text of that size")
             continue
-        tokens = preparation.tokens(corpus.path, corpus.sha256)
+        tokens = preparation.tokens(corpus.path, corpus.sha256, corpus.label)
         static = preparation.statics(tokens, [variant])[variant.static_format]
         replayed = preparation.replayed(source)
         note(f"{corpus.label}, {size:g} MB: {tokens.n_tokens:,} tokens")
