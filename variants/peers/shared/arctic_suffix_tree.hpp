@@ -1,0 +1,126 @@
+// Arctic Inference's suffix trees at their cheapest: its C++ trees without its Python cache around them. One
+// tree of all responses so far, and one of the text of the request at hand; both are asked, and the draft
+// with the higher score is taken, as its cache does.
+#pragma once
+
+#include <suffix_tree.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "base/check.hpp"
+#include "drafting/drafter.hpp"
+
+namespace ladder {
+
+// What a sweep changes; the values are the library's own defaults. In hundredths, because not every compiler
+// takes a float as a template parameter.
+struct ArcticSettings {
+    int factor_percent = 100;  // tokens drafted at most per matched token
+    int min_percent = 10;      // estimated probability below which a token is not drafted
+    bool relearn = false;      // read the whole context again at every turn of a session
+    bool tree = false;         // draft a tree instead of a chain
+};
+
+template <ArcticSettings settings>
+class ArcticSuffixTree {
+public:
+    static constexpr std::string_view rule = settings.tree ? "suffix_tree_branching" : "suffix_tree";
+    static constexpr std::string_view ties = "token";  // by count, then by which came first
+    static constexpr StaticFormat static_format = StaticFormat::none;
+    static constexpr bool drafts_trees = settings.tree;
+
+    void load(const StaticSource&) {
+        throw InputError("load: this drafter has no static cache; leave it out");
+    }
+
+    // The context is learned by the request's own tree; responses alone reach the common one. The first
+    // `known` tokens are those of the session's last request.
+    void begin(std::span<const Token> context, std::size_t known) {
+        if (settings.relearn || known == 0 || known != learned_) {
+            own_ = std::make_unique<SuffixTree>(max_depth);
+            known = 0;
+        }
+        own_->extend(0, context.subspan(known));
+        learned_ = context.size();
+        begun_ = true;
+    }
+
+    void draft(std::span<const Token> sequence, int n_draft, DraftBuffer& out) {
+        follow(sequence);
+        if (n_draft == 0) {
+            return;
+        }
+        const auto context = sequence.last(std::min<std::size_t>(sequence.size(), max_depth));
+        Draft of_request = ask(*own_, context, n_draft);
+        Draft of_all = ask(*responses_, context, n_draft);
+        draft_ = std::move(of_request.score >= of_all.score ? of_request : of_all);
+        for (const Token token : draft_.token_ids) {
+            out.push(token);
+        }
+    }
+
+    // The parent of each drafted token, as an index into the draft; -1 for the sequence's last token.
+    std::span<const std::int32_t> parents() const { return draft_.parents; }
+
+    void update(std::span<const Token> sequence) { follow(sequence); }
+
+    void end_chunk() {
+        ++response_;
+        begun_ = false;
+        if (settings.relearn) {
+            own_.reset();
+        }
+    }
+
+    void discard_context() {
+        responses_->remove(response_);
+        own_.reset();
+        learned_ = 0;
+        begun_ = false;
+    }
+    void discard_dynamic() {
+        responses_ = std::make_unique<SuffixTree>(max_depth);
+        own_.reset();
+        learned_ = 0;
+        response_ = 0;
+    }
+
+    std::size_t static_bytes() const { return 0; }
+    std::size_t memory_bytes() const {
+        return responses_->estimate_memory() + (own_ ? own_->estimate_memory() : 0);
+    }
+
+private:
+    static constexpr int max_depth = 64;
+
+    static Draft ask(SuffixTree& tree, std::span<const Token> context, int n_draft) {
+        return tree.speculate(context, n_draft, static_cast<float>(settings.factor_percent) / 100, 0.0F,
+                              static_cast<float>(settings.min_percent) / 100, settings.tree);
+    }
+
+    void follow(std::span<const Token> sequence) {
+        if (!begun_) {
+            begin({}, 0);
+        }
+        if (learned_ < sequence.size()) {
+            own_->extend(0, sequence.subspan(learned_));
+            responses_->extend(response_, sequence.subspan(learned_));
+            learned_ = sequence.size();
+        }
+    }
+
+    std::unique_ptr<SuffixTree> responses_ = std::make_unique<SuffixTree>(max_depth);
+    std::unique_ptr<SuffixTree> own_;
+    Draft draft_;
+    std::size_t learned_ = 0;
+    int response_ = 0;
+    bool begun_ = false;
+};
+
+}  // namespace ladder
