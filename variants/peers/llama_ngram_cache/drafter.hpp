@@ -18,6 +18,7 @@
 #include "base/check.hpp"
 #include "containers/successors.hpp"
 #include "drafting/drafter.hpp"
+#include "peers/shared/push_draft.hpp"
 
 namespace ladder {
 
@@ -37,9 +38,7 @@ public:
         draft_.assign(1, sequence.back());  // upstream wants the last token in front and leaves it there
         common_ngram_cache_draft(tokens_, draft_, n_draft, LLAMA_NGRAM_MIN, LLAMA_NGRAM_MAX, context_,
                                  dynamic_, static_);
-        for (std::size_t i = 1; i < draft_.size(); ++i) {
-            out.push(draft_[i]);
-        }
+        push_draft(std::span(draft_).subspan(1), n_draft, out);
     }
 
     void update(std::span<const Token> sequence) {

@@ -15,6 +15,7 @@
 
 #include "base/check.hpp"
 #include "drafting/drafter.hpp"
+#include "peers/shared/push_draft.hpp"
 
 namespace ladder {
 
@@ -45,8 +46,8 @@ public:
         verifying_ = true;
         const ngram::Result tree = corpus_->batchMatch({last_of(sequence)});
         const std::size_t width = tree.token.size();
-        for (std::size_t i = 1; i < width; ++i) {  // the first is the sequence's own last token
-            out.push(tree.token[i]);
+        push_draft(std::span(tree.token).subspan(1), n_draft, out);  // the first is the sequence's own last
+        for (std::size_t i = 1; i < width; ++i) {
             parents_.push_back(parent_of(tree, i, width));
         }
     }

@@ -15,6 +15,7 @@
 
 #include "base/check.hpp"
 #include "drafting/drafter.hpp"
+#include "peers/shared/push_draft.hpp"
 
 namespace ladder {
 
@@ -60,9 +61,7 @@ public:
         Draft of_request = ask(*own_, context, n_draft);
         Draft of_all = ask(*responses_, context, n_draft);
         draft_ = std::move(of_request.score >= of_all.score ? of_request : of_all);
-        for (const Token token : draft_.token_ids) {
-            out.push(token);
-        }
+        push_draft(draft_.token_ids, n_draft, out);
     }
 
     // The parent of each drafted token, as an index into the draft; -1 for the sequence's last token.

@@ -14,6 +14,7 @@
 
 #include "base/check.hpp"
 #include "drafting/drafter.hpp"
+#include "peers/shared/push_draft.hpp"
 
 namespace ladder {
 
@@ -56,9 +57,7 @@ public:
             true, n_draft, static_cast<llama_pos>(tokens_.size()), sequence.back(), &tokens_, &draft_};
         common_speculative_draft(object_.get());
         drafted_at_ = sequence.size();
-        for (const Token token : draft_) {
-            out.push(token);
-        }
+        push_draft(draft_, n_draft, out);
     }
 
     // Upstream reads the sequence itself when it drafts; there is nothing to count.
