@@ -47,6 +47,7 @@ struct Follower {
 
 // The same as a tree: a wrong child first, then what followed, each with its parent.
 struct Brancher : Follower {
+    static constexpr bool drafts_trees = true;
     void draft(std::span<const Token> sequence, int n_draft, DraftBuffer& out) {
         parents_.clear();
         Token last = sequence.back();
