@@ -29,9 +29,15 @@ HERE = Path(__file__).resolve().parent
 TIMEOUT_S = 600
 
 # The build systems that the packages name, each a module that pip imports to ask for metadata.
-BUILD_SYSTEMS = ("setuptools.build_meta", "scikit_build_core.build", "hatchling.build", "flit_core.buildapi", "maturin")
+BUILD_SYSTEMS = (
+    "setuptools.build_meta",
+    "scikit_build_core.build",
+    "hatchling.build",
+    "flit_core.buildapi",
+    "maturin",
+)
 
-STAND_IN = '''
+STAND_IN = """
 import os
 import shutil
 import sys
@@ -49,7 +55,7 @@ def prepare_metadata_for_build_wheel(metadata_directory, config_settings=None):
     return folder
 
 __legacy__ = sys.modules[__name__]
-'''
+"""
 
 
 def main() -> int:
@@ -95,8 +101,23 @@ def fetch(package: str, version: str, target: Path) -> str | None:
         folder = Path(temporary)
         stand_ins = folder / "build-systems"
         write_stand_ins(stand_ins)
-        command = [sys.executable, "-m", "pip", "download", "--quiet", "--disable-pip-version-check", "--no-deps"]
-        command += ["--no-binary", ":all:", "--no-build-isolation", "--dest", str(folder), f"{package}=={version}"]
+        command = [
+            sys.executable,
+            "-m",
+            "pip",
+            "download",
+            "--quiet",
+            "--disable-pip-version-check",
+            "--no-deps",
+        ]
+        command += [
+            "--no-binary",
+            ":all:",
+            "--no-build-isolation",
+            "--dest",
+            str(folder),
+            f"{package}=={version}",
+        ]
         try:
             done = subprocess.run(
                 command,

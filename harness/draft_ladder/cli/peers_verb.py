@@ -61,7 +61,13 @@ def peers(
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     with Progress(*columns, console=stderr, transient=True) as bar:
         code = run_requests(
-            experiment, jobs, results / place, _Display(bar), skipped=skipped, overrides=overrides, force=force
+            experiment,
+            jobs,
+            results / place,
+            _Display(bar),
+            skipped=skipped,
+            overrides=overrides,
+            force=force,
         )
     written = [*write_page(results / place), *write_charts(results / place, plots / place, curves)]
     for path in written:
@@ -91,7 +97,9 @@ def _workloads(
     for path in experiment.files(text, base):
         found = tokenize_requests(path, tokenizer, cache, experiment.replay.max_response_tokens)
         if found.workload in workloads:
-            raise InputError(path, f"workload {found.workload} was given before", "give each workload one file")
+            raise InputError(
+                path, f"workload {found.workload} was given before", "give each workload one file"
+            )
         workloads[found.workload] = found
         note(f"{found.workload}: {len(found.requests)} requests, {found.n_response:,} response tokens")
     return list(workloads.values())

@@ -68,7 +68,9 @@ def read_requests(path: Path) -> tuple[str, list[RequestText]]:
         where = f"{path}: line {number}"
         fields = _fields(line, where)
         if workload and fields["workload"] != workload:
-            raise InputError(where, f"is of workload {fields['workload']!r}, not {workload!r}", "one file each")
+            raise InputError(
+                where, f"is of workload {fields['workload']!r}, not {workload!r}", "one file each"
+            )
         workload = fields["workload"]
         session, continues = fields["session"], bool(fields.get("prompt_is_delta", False))
         last = requests[-1].session if requests else None
@@ -126,7 +128,12 @@ def tokenize_requests(
     `max_response_tokens` takes whole sessions from the front until their responses come to that many tokens.
     """
     key = content_key(
-        {"format": FORMAT, "file": sha256_file(path), "tokenizer": tokenizer.sha256, "max": max_response_tokens}
+        {
+            "format": FORMAT,
+            "file": sha256_file(path),
+            "tokenizer": tokenizer.sha256,
+            "max": max_response_tokens,
+        }
     )
     index = cache / "requests" / f"{key}.json"
     target = index.with_suffix(".tok")

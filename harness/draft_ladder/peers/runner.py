@@ -63,7 +63,9 @@ def check_sweeps(experiment: RequestExperiment, variants: dict[str, Variant]) ->
     """Every sweep names a drafter of the experiment, an axis that it has, and values of that axis."""
     for sweep in experiment.sweeps:
         if sweep.variant not in variants:
-            raise InputError("sweeps", f"{sweep.variant} is not among the variants", "add it or leave this out")
+            raise InputError(
+                "sweeps", f"{sweep.variant} is not among the variants", "add it or leave this out"
+            )
         axes = variants[sweep.variant].axes
         if sweep.axis not in axes:
             known = ", ".join(sorted(axes)) or "none"
@@ -71,7 +73,9 @@ def check_sweeps(experiment: RequestExperiment, variants: dict[str, Variant]) ->
         for value in sweep.values or ():
             if value not in axes[sweep.axis]:
                 allowed = ", ".join(axes[sweep.axis])
-                raise InputError("sweeps", f"{sweep.variant} has no {sweep.axis} {value}", f"use one of: {allowed}")
+                raise InputError(
+                    "sweeps", f"{sweep.variant} has no {sweep.axis} {value}", f"use one of: {allowed}"
+                )
 
 
 def plan(
@@ -227,9 +231,7 @@ def measure(job: RequestJob, experiment: RequestExperiment, lock: int) -> Reques
         "cpu": job.spec.cpu,
         "memory_limit_mb": job.spec.memory_limit_mb,
     }
-    result = run_worker(
-        job.variant, "requests", request, timeout_s=experiment.timeout_s, keep_open=(lock,)
-    )
+    result = run_worker(job.variant, "requests", request, timeout_s=experiment.timeout_s, keep_open=(lock,))
     failure = result.failure
     if failure is not None:
         failure = Failure(reason=failure.reason, detail=redact_paths(failure.detail))
@@ -272,7 +274,9 @@ def _check(records: list[RequestRecord], runs: Path, observer: Observer) -> list
             groups.setdefault(group, []).append(record)
     verdicts: dict[str, tuple[str, RequestRecord]] = {}
     for members in groups.values():
-        reference = min(members, key=lambda record: (record.spec.engine, record.spec.variant, record.spec.repeat))
+        reference = min(
+            members, key=lambda record: (record.spec.engine, record.spec.variant, record.spec.repeat)
+        )
         single = len({member.spec.variant for member in members}) == 1
         for member in members:
             equal = _digest(member) == _digest(reference)

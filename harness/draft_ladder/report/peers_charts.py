@@ -46,7 +46,9 @@ def write_charts(results: Path, folder: Path, curves: Sequence[CostCurve]) -> li
                 place = f"{shape}_{history}"
                 written += _save(frontier(chosen, index, shape, history), folder / f"frontier_{place}")
                 for n_draft in sorted({cell.record.spec.n_draft for cell in chosen}):
-                    at = [c for c in chosen if c.record.spec.n_draft == n_draft and c.record.spec.swept is None]
+                    at = [
+                        c for c in chosen if c.record.spec.n_draft == n_draft and c.record.spec.swept is None
+                    ]
                     if curves and at:
                         figure = goodput(at, index, curves, f"{shape}s, n_draft {n_draft}, history {history}")
                         written += _save(figure, folder / f"goodput_{place}_n{n_draft}")
@@ -73,8 +75,14 @@ def frontier(chosen: Sequence[Cell], index: dict[str, Any], shape: str, history:
         "its curve lies above; dominated points are faint"
     )
     handles = [
-        Line2D([], [], color=index["variants"][name]["color"], marker=index["variants"][name]["marker"],
-               markersize=5, label=index["variants"][name]["label"])
+        Line2D(
+            [],
+            [],
+            color=index["variants"][name]["color"],
+            marker=index["variants"][name]["marker"],
+            markersize=5,
+            label=index["variants"][name]["label"],
+        )
         for name in names
     ]
     figure.legend(handles=handles, loc="outside lower center", ncol=4, frameon=False)
@@ -101,17 +109,13 @@ def _point(cell: Cell) -> tuple[float, float]:
 
 def dominated(point: tuple[float, float], others: Sequence[tuple[float, float]]) -> bool:
     """Whether another point yields at least as much for at most as many drafted tokens, and one of them better."""
-    return any(
-        other[0] <= point[0] and other[1] >= point[1] and other != point for other in others
-    )
+    return any(other[0] <= point[0] and other[1] >= point[1] and other != point for other in others)
 
 
 # --- goodput -----------------------------------------------------------------------------------------------
 
 
-def goodput(
-    chosen: Sequence[Cell], index: dict[str, Any], curves: Sequence[CostCurve], what: str
-) -> Figure:
+def goodput(chosen: Sequence[Cell], index: dict[str, Any], curves: Sequence[CostCurve], what: str) -> Figure:
     """Speed-up over no drafting, drafters by workloads, a panel a cost curve; below 1 is red."""
     workloads = sorted({cell.record.spec.workload for cell in chosen})
     names = list(dict.fromkeys(cell.record.spec.variant for cell in chosen))
@@ -144,7 +148,9 @@ def _heat(axes: Axes, values: np.ndarray[Any, Any]) -> None:
         if not math.isnan(value):
             weight = "bold" if value < 1 else "normal"
             color = "#8b0000" if value < 1 else "black"
-            axes.text(column, row, f"{value:.2f}", ha="center", va="center", color=color, weight=weight, size=6)
+            axes.text(
+                column, row, f"{value:.2f}", ha="center", va="center", color=color, weight=weight, size=6
+            )
 
 
 def _save(figure: Figure, stem: Path) -> list[Path]:

@@ -14,7 +14,17 @@ from draft_ladder.peers.metrics import METRICS, Cell, cells, format_figure
 from draft_ladder.peers.records import RequestRecord, load_request_records
 
 SETTINGS = (
-    "workload", "variant", "axes", "swept", "engine", "rule", "shape", "n_draft", "history", "draft_check", "runs"
+    "workload",
+    "variant",
+    "axes",
+    "swept",
+    "engine",
+    "rule",
+    "shape",
+    "n_draft",
+    "history",
+    "draft_check",
+    "runs",
 )
 
 
@@ -52,7 +62,9 @@ def as_markdown(index: dict[str, Any], records: Sequence[RequestRecord], found: 
     for shape, words in (("chain", "Chains"), ("tree", "Trees")):
         of_shape = [cell for cell in defaults if cell.record.spec.shape == shape]
         for n_draft, history in sorted({(c.record.spec.n_draft, c.record.spec.history) for c in of_shape}):
-            chosen = [c for c in of_shape if (c.record.spec.n_draft, c.record.spec.history) == (n_draft, history)]
+            chosen = [
+                c for c in of_shape if (c.record.spec.n_draft, c.record.spec.history) == (n_draft, history)
+            ]
             heading = f"{words}, n_draft {n_draft}, history {history}"
             lines += [f"## {heading}", "", "Tokens per call:", "", *_overview(chosen, index), ""]
             for workload in _workloads(chosen):
@@ -132,7 +144,13 @@ def _swept(found: Sequence[Cell], index: dict[str, Any]) -> list[str]:
         value = spec.axes[spec.swept or ""]
         figures = [cell.values[name] for name in ("tokens_per_call", "drafted_per_call", "draft_median_us")]
         rows.append(
-            [spec.workload, _name(spec.variant, index), f"{spec.swept} {value}", str(spec.n_draft), spec.history]
+            [
+                spec.workload,
+                _name(spec.variant, index),
+                f"{spec.swept} {value}",
+                str(spec.n_draft),
+                spec.history,
+            ]
             + [format_figure(figure, 4) for figure in figures]
         )
     headings = ["workload", "drafter", "knob", "n_draft", "history", "tokens per call", "drafted per call"]

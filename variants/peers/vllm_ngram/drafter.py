@@ -74,7 +74,11 @@ class Drafter:
 
 def _load() -> ModuleType:
     """Its file, with stand-ins for what it imports only to name types."""
-    for name, content in (("vllm", {}), ("vllm.config", {"VllmConfig": object}), ("torch", {"Tensor": object})):
+    for name, content in (
+        ("vllm", {}),
+        ("vllm.config", {"VllmConfig": object}),
+        ("torch", {"Tensor": object}),
+    ):
         if name not in sys.modules:
             module = ModuleType(name)
             module.__dict__.update(content)
