@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-
 from draft_ladder.base.peer_sources import load_file, source_of
 
 ROOT = Path(__file__).parents[2]

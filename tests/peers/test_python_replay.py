@@ -6,7 +6,6 @@ import array
 from collections.abc import Sequence
 
 import pytest
-
 from draft_ladder.peers.python_replay import (
     DrafterError,
     EmptyDrafter,

@@ -10,7 +10,6 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 import zstandard
-
 from draft_ladder.base.errors import InputError
 from draft_ladder.data.requests import RequestShape, read_requests, tokenize_requests
 

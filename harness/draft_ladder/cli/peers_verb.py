@@ -8,7 +8,7 @@ from typing import Any
 import typer
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from draft_ladder.base.errors import ExitCode, InputError
+from draft_ladder.base.errors import InputError
 from draft_ladder.base.manifests import cache_dir
 from draft_ladder.base.variants import Variant, find_all, why_not
 from draft_ladder.bench import environment
@@ -47,7 +47,7 @@ def peers(
     force: ForceOption = False,
     json_: JsonOption = False,
 ) -> None:
-    """Replay requests with every drafter of a config: records, tables and charts. Continues where it stopped."""
+    """Replay requests with every drafter of a config: records, tables and charts."""
     experiment, overrides = load_request_experiment(config, set_ or [])
     curves = [load_cost_curve(config.parent / "costs" / f"{name}.toml") for name in experiment.costs]
     environment.check_core(experiment.cpu)

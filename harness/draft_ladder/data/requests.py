@@ -1,7 +1,8 @@
 """Requests to replay: prompts and the responses that models gave, read from JSONL and turned into tokens.
 
-A line holds workload, session, prompt and response, and `prompt_is_delta: true` where the prompt is only what
-came after the session's last response. Lines of a session follow each other. A file may be zstandard-compressed.
+A line holds workload, session, prompt and response, and `prompt_is_delta: true` where the prompt is only
+what came after the session's last response. Lines of a session follow each other. A file may be compressed
+with zstandard.
 """
 
 from __future__ import annotations

@@ -17,9 +17,9 @@ from draft_ladder.base.validation import first_problem
 class CostCurve(BaseModel):
     """The time of one pass over a batch, in ms by the batch's tokens.
 
-    One of three shapes: `slope`, the share of a one-token pass that every further token costs; `step_rows`, a
-    further pass for every so many tokens; `measured_ms`, milliseconds by batch size, straight lines between and
-    the last line's slope beyond.
+    One of three shapes: `slope`, the share of a one-token pass that every further token costs; `step_rows`,
+    a further pass for every so many tokens; `measured_ms`, milliseconds by batch size, straight lines between
+    and the last line's slope beyond.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
@@ -82,7 +82,7 @@ def load_cost_curve(path: Path) -> CostCurve:
 
 
 def speed_up(curve: CostCurve, measured: Mapping[str, Any]) -> float | None:
-    """Times as fast as one pass a token: what the same tokens cost without drafting over what they cost with it.
+    """Times as fast as one pass a token: what the tokens cost without drafting, over what they cost with it.
 
     The drafter's time is all that generation waits for: drafts, updates, and the commit at the end.
     """

@@ -1,4 +1,4 @@
-"""The replay of requests for drafters in Python: the protocol of native/drafting/requests.hpp, on Python's clock.
+"""The replay of requests for drafters in Python: as native/drafting/requests.hpp, on Python's clock.
 
 Standard library only: the worker that calls this imports what its drafter needs, and nothing else.
 """

@@ -1,4 +1,4 @@
-"""Two charts of a request experiment: the frontier of drafting, and what it is worth at a verification cost."""
+"""Charts of a request experiment: the frontier of drafting, and what it is worth at a verification cost."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _RC: dict[Any, Any] = {
 
 
 def write_charts(results: Path, folder: Path, curves: Sequence[CostCurve]) -> list[Path]:
-    """The charts of the experiment in `results`, as SVG and PNG in `folder`. Chains and trees have their own."""
+    """The charts of the experiment in `results`, as SVG and PNG in `folder`; chains and trees apart."""
     found = cells(load_request_records(results))
     index = load_json(results / "experiment.json")
     folder.mkdir(parents=True, exist_ok=True)
@@ -71,8 +71,8 @@ def frontier(chosen: Sequence[Cell], index: dict[str, Any], shape: str, history:
         _panel(axes, [cell for cell in chosen if cell.record.spec.workload == workload], names, index)
         axes.set_title(workload)
     figure.suptitle(
-        f"Tokens per call against drafted per call ({shape}s, history {history}): a drafter is better only if "
-        "its curve lies above; dominated points are faint"
+        f"Tokens per call against drafted per call ({shape}s, history {history}): a drafter is better only "
+        "if its curve lies above; dominated points are faint"
     )
     handles = [
         Line2D(
@@ -93,7 +93,7 @@ def _panel(axes: Axes, chosen: Sequence[Cell], names: Sequence[str], index: dict
     points = {id(cell): _point(cell) for cell in chosen}
     for name in names:
         style = index["variants"][name]
-        own = sorted((points[id(c)] for c in chosen if c.record.spec.variant == name))
+        own = sorted(points[id(c)] for c in chosen if c.record.spec.variant == name)
         axes.plot(*zip(*own, strict=True), color=style["color"], linewidth=0.8, alpha=0.6) if own else None
         for x, y in own:
             alpha = FAINT if dominated((x, y), list(points.values())) else 1.0
@@ -108,7 +108,7 @@ def _point(cell: Cell) -> tuple[float, float]:
 
 
 def dominated(point: tuple[float, float], others: Sequence[tuple[float, float]]) -> bool:
-    """Whether another point yields at least as much for at most as many drafted tokens, and one of them better."""
+    """Whether another point yields as much or more for as few drafted tokens or fewer."""
     return any(other[0] <= point[0] and other[1] >= point[1] and other != point for other in others)
 
 

@@ -79,8 +79,8 @@ def as_markdown(index: dict[str, Any], records: Sequence[RequestRecord], found: 
 def _what(index: dict[str, Any], records: Sequence[RequestRecord]) -> list[str]:
     """The sentences that belong to every figure of the page."""
     lines = [
-        "A draft is not an answer: responses that models gave are replayed, which equals greedy decoding of that "
-        "text and no more. Drafts are made inside responses, from the second token on.",
+        "A draft is not an answer: responses that models gave are replayed, which equals greedy decoding of "
+        "that text and no more. Drafts are made inside responses, from the second token on.",
     ]
     kinds: dict[str, RequestRecord] = {record.spec.workload: record for record in records}
     lines += ["", "| workload | requests | response tokens |", "| --- | --- | --- |"]

@@ -1,4 +1,4 @@
-"""Arctic Inference's SuffixDecodingCache, called as vLLM calls it: its Python cache over its C++ suffix trees.
+"""Arctic Inference's SuffixDecodingCache, called as vLLM calls it: a Python cache over C++ suffix trees.
 
 Every request starts with its whole prompt in a tree of its own, so that a session's text is learned again at
 every turn. arctic_chain is the same trees without that.
@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-
 from draft_ladder.base.peer_sources import source_of
 
 PACKAGE, VERSION = "arctic-inference", "0.3.0"

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
-
 from draft_ladder.base.peer_sources import load_file, missing_source, source_of
 
 PACKAGE, VERSION = "llama-cpp-python", "0.3.36"

@@ -12,7 +12,6 @@ from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import numpy as np
-
 from draft_ladder.base.peer_sources import load_file, missing_modules, missing_source, source_of
 
 PACKAGE, VERSION = "vllm", "0.33.0"
