@@ -44,8 +44,9 @@ testing::Drafts by_hand(bool tree) {
 }
 
 template <class Adapter>
-testing::Drafts by_adapter() {
+testing::Drafts by_adapter(ladder::ArcticSettings settings = {}) {
     Adapter adapter;
+    adapter.configure(settings);
     (void)testing::drafts_of(adapter, first, n_prompt, n_draft);
     adapter.end_chunk();
     return testing::drafts_of(adapter, second, n_prompt, n_draft);
@@ -55,15 +56,14 @@ testing::Drafts by_adapter() {
 
 int main() {
     testing::run("a chain", [] {
-        CHECK((by_adapter<ladder::ArcticChain<100, 10, false>>() == by_hand(false)));
+        CHECK((by_adapter<ladder::ArcticChain>() == by_hand(false)));
         CHECK(testing::drafted_total(by_hand(false)) > 100);
     });
-    testing::run("a tree's tokens",
-                 [] { CHECK((by_adapter<ladder::ArcticTree<100, 10, false>>() == by_hand(true))); });
+    testing::run("a tree's tokens", [] { CHECK((by_adapter<ladder::ArcticTree>() == by_hand(true))); });
     testing::run("a session's text learned once or at every turn gives the same drafts",
-                 [] { CHECK((by_adapter<ladder::ArcticChain<100, 10, true>>() == by_hand(false))); });
+                 [] { CHECK((by_adapter<ladder::ArcticChain>({.relearn = true}) == by_hand(false))); });
     testing::run("a tree's parents come before it", [] {
-        ladder::ArcticTree<100, 10, false> adapter;
+        ladder::ArcticTree adapter;
         adapter.begin(Span(first).first(n_prompt), 0);
         std::vector<Token> memory(n_draft + 1);
         for (std::size_t length = n_prompt + 1; length < 400; ++length) {

@@ -50,11 +50,11 @@ testing::Drafts by_hand() {
 
 int main() {
     testing::run("the drafts", [] {
-        ladder::SglangTrie<10> adapter;
+        ladder::SglangTrie adapter;
         CHECK(testing::drafts_of(adapter, text, n_prompt, n_draft) == by_hand());
     });
     testing::run("a draft is as long as asked for, with parents before their children", [] {
-        ladder::SglangTrie<10> adapter;
+        ladder::SglangTrie adapter;
         adapter.begin(Span(text).first(n_prompt), 0);
         std::vector<Token> memory(n_draft + 1);
         for (std::size_t length = n_prompt + 1; length < 400; ++length) {

@@ -5,7 +5,6 @@
 
 namespace ladder {
 
-template <int factor_percent, int min_percent, bool relearn>
-using ArcticChain = ArcticSuffixTree<ArcticSettings{factor_percent, min_percent, relearn, false}>;
+using ArcticChain = ArcticSuffixTree<false>;
 
 }  // namespace ladder

@@ -5,7 +5,6 @@
 
 namespace ladder {
 
-template <int factor_percent, int min_percent, bool relearn>
-using ArcticTree = ArcticSuffixTree<ArcticSettings{factor_percent, min_percent, relearn, true}>;
+using ArcticTree = ArcticSuffixTree<true>;
 
 }  // namespace ladder

@@ -10,20 +10,24 @@
 
 namespace ladder {
 
-template <std::int32_t n_match, std::int32_t n_min>
-struct LlamaNgramModSettings {
+// `n_match` tokens are hashed; a chain shorter than `n_min` tokens is no draft.
+struct LlamaModSizes {
+    std::int32_t n_match = 24;
+    std::int32_t n_min = 48;
+};
+
+struct LlamaNgramModKind {
+    using Sizes = LlamaModSizes;
     static constexpr std::string_view rule = "llama_ngram_mod";
     static constexpr std::size_t table_bytes = std::size_t{4} * 1024 * 1024 * sizeof(Token);
 
-    static void apply(common_params_speculative& parameters) {
+    static void apply(common_params_speculative& parameters, Sizes sizes) {
         parameters.types = {COMMON_SPECULATIVE_TYPE_NGRAM_MOD};
-        parameters.ngram_mod.n_match = n_match;
-        parameters.ngram_mod.n_min = n_min;
+        parameters.ngram_mod.n_match = sizes.n_match;
+        parameters.ngram_mod.n_min = sizes.n_min;
     }
 };
 
-// n_match tokens are hashed; a chain shorter than n_min tokens is no draft. Upstream's own: 24 and 48.
-template <std::int32_t n_match, std::int32_t n_min = 48>
-using LlamaNgramMod = LlamaSpeculative<LlamaNgramModSettings<n_match, n_min>>;
+using LlamaNgramMod = LlamaSpeculative<LlamaNgramModKind>;
 
 }  // namespace ladder

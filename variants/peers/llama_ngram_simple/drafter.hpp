@@ -10,18 +10,17 @@
 
 namespace ladder {
 
-template <std::uint16_t size_n, std::uint16_t size_m>
-struct LlamaNgramSimpleSettings {
+struct LlamaNgramSimpleKind {
+    using Sizes = LlamaLookupSizes;
     static constexpr std::string_view rule = "llama_ngram_simple";
     static constexpr std::size_t table_bytes = 0;
 
-    static void apply(common_params_speculative& parameters) {
+    static void apply(common_params_speculative& parameters, Sizes sizes) {
         parameters.types = {COMMON_SPECULATIVE_TYPE_NGRAM_SIMPLE};
-        set_sizes<size_n, size_m>(parameters.ngram_simple);
+        sizes.apply(parameters.ngram_simple);
     }
 };
 
-template <std::uint16_t size_n, std::uint16_t size_m = 48>
-using LlamaNgramSimple = LlamaSpeculative<LlamaNgramSimpleSettings<size_n, size_m>>;
+using LlamaNgramSimple = LlamaSpeculative<LlamaNgramSimpleKind>;
 
 }  // namespace ladder

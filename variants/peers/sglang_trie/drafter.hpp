@@ -19,14 +19,19 @@
 
 namespace ladder {
 
-// Breadth: children followed at a node, more at longer matches' ends; SGLang's own is 1 to 10.
-template <int max_breadth>
+// Children followed at a node: more where the match is shorter, this many at most.
+struct SglangBreadth {
+    int most = 10;
+};
+
 class SglangTrie {
 public:
     static constexpr std::string_view rule = "sglang_trie";
     static constexpr std::string_view ties = "token";  // by recency: there are none
     static constexpr StaticFormat static_format = StaticFormat::none;
     static constexpr bool drafts_trees = true;
+
+    void configure(SglangBreadth breadth) { breadth_ = breadth; }
 
     void load(const StaticSource&) {
         throw InputError("load: this drafter has no static cache; leave it out");
@@ -94,7 +99,7 @@ private:
         ngram::Param parameters{};
         parameters.enable = true;
         parameters.min_bfs_breadth = 1;
-        parameters.max_bfs_breadth = static_cast<std::size_t>(max_breadth);
+        parameters.max_bfs_breadth = static_cast<std::size_t>(breadth_.most);
         parameters.max_trie_depth = max_depth;
         parameters.draft_token_num = static_cast<std::size_t>(n_draft) + 1;
         parameters.match_type = "BFS";
@@ -126,6 +131,7 @@ private:
         return -1;
     }
 
+    SglangBreadth breadth_;
     std::unique_ptr<ngram::Ngram> corpus_;
     std::vector<std::int32_t> parents_;
     int n_draft_ = 0;

@@ -19,22 +19,23 @@
 
 namespace ladder {
 
-// What a sweep changes; the values are the library's own defaults. In hundredths, because not every compiler
-// takes a float as a template parameter.
+// What a sweep changes; the values are the library's own defaults. In hundredths: not every compiler
+// takes a float as a template argument.
 struct ArcticSettings {
     int factor_percent = 100;  // tokens drafted at most per matched token
     int min_percent = 10;      // estimated probability below which a token is not drafted
     bool relearn = false;      // read the whole context again at every turn of a session
-    bool tree = false;         // draft a tree instead of a chain
 };
 
-template <ArcticSettings settings>
+template <bool tree>
 class ArcticSuffixTree {
 public:
-    static constexpr std::string_view rule = settings.tree ? "suffix_tree_branching" : "suffix_tree";
+    static constexpr std::string_view rule = tree ? "suffix_tree_branching" : "suffix_tree";
     static constexpr std::string_view ties = "token";  // by count, then by which came first
     static constexpr StaticFormat static_format = StaticFormat::none;
-    static constexpr bool drafts_trees = settings.tree;
+    static constexpr bool drafts_trees = tree;
+
+    void configure(ArcticSettings settings) { settings_ = settings; }
 
     void load(const StaticSource&) {
         throw InputError("load: this drafter has no static cache; leave it out");
@@ -43,7 +44,7 @@ public:
     // The context is learned by the request's own tree; responses alone reach the common one. The first
     // `known` tokens are those of the session's last request.
     void begin(std::span<const Token> context, std::size_t known) {
-        if (settings.relearn || known == 0 || known != learned_) {
+        if (settings_.relearn || known == 0 || known != learned_) {
             own_ = std::make_unique<SuffixTree>(max_depth);
             known = 0;
         }
@@ -72,7 +73,7 @@ public:
     void end_chunk() {
         ++response_;
         begun_ = false;
-        if (settings.relearn) {
+        if (settings_.relearn) {
             own_.reset();
         }
     }
@@ -98,9 +99,9 @@ public:
 private:
     static constexpr int max_depth = 64;
 
-    static Draft ask(SuffixTree& tree, std::span<const Token> context, int n_draft) {
-        return tree.speculate(context, n_draft, static_cast<float>(settings.factor_percent) / 100, 0.0F,
-                              static_cast<float>(settings.min_percent) / 100, settings.tree);
+    Draft ask(SuffixTree& suffixes, std::span<const Token> context, int n_draft) const {
+        return suffixes.speculate(context, n_draft, static_cast<float>(settings_.factor_percent) / 100, 0.0F,
+                                  static_cast<float>(settings_.min_percent) / 100, tree);
     }
 
     void follow(std::span<const Token> sequence) {
@@ -114,6 +115,7 @@ private:
         }
     }
 
+    ArcticSettings settings_;
     std::unique_ptr<SuffixTree> responses_ = std::make_unique<SuffixTree>(max_depth);
     std::unique_ptr<SuffixTree> own_;
     Draft draft_;

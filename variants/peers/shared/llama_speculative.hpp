@@ -22,16 +22,20 @@ struct LlamaSpeculativeDeleter {
     void operator()(common_speculative* object) const { common_speculative_free(object); }
 };
 
-// Settings: a type with `rule` and `static apply(common_params_speculative&)`, which chooses the drafter.
-template <class Settings>
+// Kind: a type with `rule`, `table_bytes`, the `Sizes` that can be set (their own are the defaults), and
+// `apply(common_params_speculative&, Sizes)`, which chooses the drafter.
+template <class Kind>
 class LlamaSpeculative {
 public:
-    static constexpr std::string_view rule = Settings::rule;
+    using Sizes = typename Kind::Sizes;
+    static constexpr std::string_view rule = Kind::rule;
     static constexpr std::string_view ties = "token";  // decided by position: there are no ties
     static constexpr StaticFormat static_format = StaticFormat::none;
 
-    LlamaSpeculative() {
-        Settings::apply(parameters_);
+    LlamaSpeculative() { configure({}); }
+
+    void configure(Sizes sizes) {
+        Kind::apply(parameters_, sizes);
         start();
     }
 
@@ -78,7 +82,7 @@ public:
     }
 
     std::size_t static_bytes() const { return 0; }
-    std::size_t memory_bytes() const { return tokens_.capacity() * sizeof(Token) + Settings::table_bytes; }
+    std::size_t memory_bytes() const { return tokens_.capacity() * sizeof(Token) + Kind::table_bytes; }
 
 private:
     void start() { object_.reset(common_speculative_init(parameters_, 1)); }
@@ -115,12 +119,16 @@ private:
     bool begun_ = false;
 };
 
-// Sizes of the look-up drafters: an n-gram of `size_n` tokens is looked up, `size_m` tokens that followed it
-// are taken. Upstream's own sizes are 12 and 48.
-template <std::uint16_t size_n, std::uint16_t size_m>
-void set_sizes(common_params_speculative_ngram_map& parameters) {
-    parameters.size_n = size_n;
-    parameters.size_m = size_m;
-}
+// The look-up drafters' sizes: an n-gram of `size_n` tokens is looked up, `size_m` tokens that followed it
+// are taken.
+struct LlamaLookupSizes {
+    std::uint16_t size_n = 12;
+    std::uint16_t size_m = 48;
+
+    void apply(common_params_speculative_ngram_map& parameters) const {
+        parameters.size_n = size_n;
+        parameters.size_m = size_m;
+    }
+};
 
 }  // namespace ladder
