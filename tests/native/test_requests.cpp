@@ -14,7 +14,8 @@ using ladder::Token;
 
 // Drafts what followed the last token the last time, over and over; writes down what it is told.
 struct Follower {
-    static constexpr ladder::TieClass tie_class = ladder::TieClass::token;
+    static constexpr std::string_view rule = "follower";
+    static constexpr ladder::Ties ties = ladder::Ties::token;
     static constexpr ladder::StaticFormat static_format = ladder::StaticFormat::llama;
 
     void load(const ladder::StaticSource&) {}

@@ -25,7 +25,7 @@ namespace ladder {
 class LlamaNgramCache {
 public:
     static constexpr std::string_view rule = "llama";
-    static constexpr std::string_view ties = "iteration";
+    static constexpr Ties ties = Ties::iteration;
     static constexpr StaticFormat static_format = StaticFormat::llama;
 
     void load(const StaticSource& source) {

@@ -27,7 +27,7 @@ struct SglangBreadth {
 class SglangTrie {
 public:
     static constexpr std::string_view rule = "sglang_trie";
-    static constexpr std::string_view ties = "token";  // by recency: there are none
+    static constexpr Ties ties = Ties::token;  // by recency: there are none
     static constexpr StaticFormat static_format = StaticFormat::none;
     static constexpr bool drafts_trees = true;
 

@@ -31,7 +31,7 @@ template <bool tree>
 class ArcticSuffixTree {
 public:
     static constexpr std::string_view rule = tree ? "suffix_tree_branching" : "suffix_tree";
-    static constexpr std::string_view ties = "token";  // by count, then by which came first
+    static constexpr Ties ties = Ties::token;  // by count, then by which came first
     static constexpr StaticFormat static_format = StaticFormat::none;
     static constexpr bool drafts_trees = tree;
 

@@ -10,13 +10,13 @@
 namespace ladder {
 
 template <class D, auto settings>
-Alternative configured(Options options) {
-    Alternative made = alternative<D>(std::move(options));
-#ifndef LADDER_REPLAY_PROGRAM  // as a plain program a peer has its own settings alone
-    made.make = [] {
+auto configured(Options options) {
+    auto made = alternative<D>(std::move(options));
+#ifndef LADDER_HOST  // elsewhere than in its module a peer has its own settings alone
+    made.use = []() -> std::unique_ptr<AnySession> {
         auto session = std::make_unique<Session<D>>();
         session->drafter().configure(settings);
-        return std::unique_ptr<AnySession>(std::move(session));
+        return session;
     };
 #endif
     return made;

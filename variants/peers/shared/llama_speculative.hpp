@@ -29,7 +29,7 @@ class LlamaSpeculative {
 public:
     using Sizes = typename Kind::Sizes;
     static constexpr std::string_view rule = Kind::rule;
-    static constexpr std::string_view ties = "token";  // decided by position: there are no ties
+    static constexpr Ties ties = Ties::token;  // decided by position: there are no ties
     static constexpr StaticFormat static_format = StaticFormat::none;
 
     LlamaSpeculative() { configure({}); }
