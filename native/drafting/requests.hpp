@@ -266,7 +266,9 @@ inline void check_drafted(const DraftLog& log, const RequestsOptions& options) {
 template <Drafter D>
 RequestsResult replay_requests(D& drafter, std::span<const Request> requests, std::span<const Token> tokens,
                                const RequestsOptions& options) {
-    check_replay_options({2, options.n_draft, Timing::section, options.check_interrupt});
+    ReplayOptions bounds;
+    bounds.n_draft = options.n_draft;
+    check_replay_options(bounds);
     check_requests(requests, tokens.size());
     RequestsResult result;
     std::size_t max_calls = 0;

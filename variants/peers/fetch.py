@@ -27,6 +27,7 @@ from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 TIMEOUT_S = 600
+LONGEST_LINE = 200
 
 # The build systems that the packages name, each a module that pip imports to ask for metadata.
 BUILD_SYSTEMS = (
@@ -164,7 +165,8 @@ def last_error(text: str) -> str:
     """The line of pip's output that says what was wrong."""
     lines = [line for line in text.splitlines() if line.strip()]
     errors: Iterator[str] = (line for line in lines if line.startswith("ERROR:"))
-    return next(errors, lines[-1] if lines else "pip said nothing").removeprefix("ERROR: ")
+    line = next(errors, lines[-1] if lines else "nothing was said").removeprefix("ERROR: ")
+    return line if len(line) <= LONGEST_LINE else f"{line[:LONGEST_LINE]} ..."
 
 
 if __name__ == "__main__":

@@ -10,7 +10,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from draft_ladder.base.errors import InputError
 from draft_ladder.base.manifests import cache_dir
-from draft_ladder.base.variants import Variant, find_all, why_not
+from draft_ladder.base.variants import Variant
 from draft_ladder.bench import environment
 from draft_ladder.cli.display import note, print_json, stderr
 from draft_ladder.cli.options import (
@@ -28,6 +28,7 @@ from draft_ladder.cli.options import (
 )
 from draft_ladder.data.requests import RequestTokens, tokenize_requests
 from draft_ladder.data.tokenizers import Tokenizer, load_tokenizer
+from draft_ladder.peers.available import find_all, why_not
 from draft_ladder.peers.costs import load_cost_curve
 from draft_ladder.peers.experiment import RequestExperiment, load_request_experiment
 from draft_ladder.peers.records import RequestRecord
