@@ -2,8 +2,8 @@
 
 Usage: python configs/requests/make.py
 
-Nobody asked these requests and no model answered them: they are there so that `ladder peers` can be tried, and
-tested, without any other data. Edits repeat most of a file, as answers of coding models do; quotations pick
+Nobody asked these requests and no model answered them: they are there so that `ladder peers` can be tried,
+and tested, without any other data. Edits repeat most of a file, as answers of coding models do; quotations pick
 sentences out of a text. Not for figures.
 """
 
@@ -15,14 +15,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-EDITED = (
-    "base/tokens",
-    "base/check",
-    "base/types",
-    "base/platform",
-    "drafting/memory_floor",
-    "formats/file_header",
-)
+EDITED = ("tokens", "check", "types", "platform", "clock", "hash")
 WORDS = ("drafter", "cache", "tokens", "replay", "memory", "static")
 MODEL = "none: made by configs/requests/make.py"
 
@@ -30,7 +23,7 @@ MODEL = "none: made by configs/requests/make.py"
 def edits() -> Iterator[dict[str, object]]:
     """A name is changed in a header; then the lines that have it are asked for."""
     for name in EDITED:
-        text = (ROOT / "native" / f"{name}.hpp").read_text(encoding="utf-8")
+        text = (ROOT / "native" / "base" / f"{name}.hpp").read_text(encoding="utf-8")
         old = max(re.findall(r"\b[a-z]+_[a-z_]+\b", text), key=lambda word: (text.count(word), word))
         new = f"{old}_renamed"
         changed = re.sub(rf"\b{old}\b", new, text)
@@ -47,9 +40,7 @@ def quotations() -> Iterator[dict[str, object]]:
     sentences = re.split(r"(?<=[.:])\s+", text)
     for word in WORDS:
         found = " ".join(sentence for sentence in sentences if word in sentence)
-        prompt = (
-            f"[SYSTEM]\nYou quote.\n[USER]\n{text}\nQuote the sentences that have `{word}`.\n[ASSISTANT]\n"
-        )
+        prompt = f"[USER]\n{text}\nQuote the sentences that have `{word}`.\n[ASSISTANT]\n"
         yield request("quotations", word, 1, prompt, found)
 
 

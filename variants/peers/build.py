@@ -2,8 +2,8 @@
 
 Usage: python variants/peers/build.py [--into FOLDER]
 
-Arctic's extension module is compiled with its own CMakeLists.txt, in the folder of its unpacked source. A peer
-that cannot be built is reported; the others go on.
+Arctic's extension module is compiled with its own CMakeLists.txt, in the folder of its unpacked source. A
+peer that cannot be built is reported; the others go on.
 """
 
 from __future__ import annotations

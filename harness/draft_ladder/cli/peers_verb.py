@@ -30,7 +30,7 @@ from draft_ladder.data.requests import RequestTokens, tokenize_requests
 from draft_ladder.data.tokenizers import Tokenizer, load_tokenizer
 from draft_ladder.peers.available import find_all, why_not
 from draft_ladder.peers.costs import load_cost_curve
-from draft_ladder.peers.experiment import RequestExperiment, load_request_experiment
+from draft_ladder.peers.experiment import RequestExperiment, fill_in, load_request_experiment
 from draft_ladder.peers.records import RequestRecord
 from draft_ladder.peers.runner import RequestJob, check_sweeps, plan, run_requests
 from draft_ladder.report.peers_charts import write_charts
@@ -53,7 +53,7 @@ def peers(
     curves = [load_cost_curve(config.parent / "costs" / f"{name}.toml") for name in experiment.costs]
     environment.check_core(experiment.cpu)
     variants, skipped = _usable(experiment)
-    tokenizer = load_tokenizer(experiment.tokenizer)
+    tokenizer = load_tokenizer(fill_in(experiment.tokenizer, "tokenizer", text))
     workloads = _workloads(experiment, tokenizer, text, config.parent, cache_dir(cache))
     for line in environment.warnings(experiment.cpu):
         stderr.print(f"warning: {line}", style="yellow", markup=False)

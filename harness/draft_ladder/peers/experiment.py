@@ -83,7 +83,9 @@ class RequestExperiment(BaseModel):
 
     def files(self, text_dir: Path | None, base: Path) -> list[Path]:
         """The request files, `${NAME}` filled in; relative ones lie beside the config."""
-        return [base / fill_in_text(file, text_dir) for file in self.replay.files]
+        return [
+            base / Path(fill_in(file, "replay.files", text_dir)).expanduser() for file in self.replay.files
+        ]
 
 
 def load_request_experiment(
@@ -109,8 +111,8 @@ def load_request_experiment(
         raise InputError(where, found.problem, found.remedy) from error
 
 
-def fill_in_text(text: str, text_dir: Path | None) -> Path:
-    """A file's name with its variables filled in: LADDER_TEXT by `text_dir` where that is given."""
+def fill_in(text: str, key: str, text_dir: Path | None) -> str:
+    """`text` with its variables filled in: LADDER_TEXT by `text_dir` where that is given."""
 
     def replace(match: re.Match[str]) -> str:
         name = match.group(1)
@@ -118,7 +120,7 @@ def fill_in_text(text: str, text_dir: Path | None) -> Path:
             return str(text_dir.absolute())
         if name not in os.environ:
             remedy = "give --text DIR or set the variable" if name == TEXT_VARIABLE else "set the variable"
-            raise InputError("replay.files", f"${{{name}}} has no value", remedy)
+            raise InputError(key, f"${{{name}}} has no value", remedy)
         return os.environ[name]
 
-    return Path(_VARIABLE.sub(replace, text)).expanduser()
+    return _VARIABLE.sub(replace, text)
