@@ -3,8 +3,8 @@
 Usage: python configs/requests/make.py
 
 Nobody asked these requests and no model answered them: they are there so that `ladder peers` can be tried,
-and tested, without any other data. Edits repeat most of a file, as answers of coding models do; quotations pick
-sentences out of a text. Not for figures.
+and tested, without any other data. Edits repeat most of a file, as answers of coding models do; quotations
+pick sentences out of a text. Not for figures.
 """
 
 from __future__ import annotations
