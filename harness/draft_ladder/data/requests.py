@@ -142,7 +142,11 @@ def tokenize_requests(
         workload, texts = read_requests(path)
         shapes, tokens = _encode(path, texts, tokenizer, max_response_tokens)
         write_atomic(target, tokens)
-        content = {"workload": workload, "vocab_size": tokenizer.vocab_size, "requests": shapes}
+        content: dict[str, Any] = {
+            "workload": workload,
+            "vocab_size": tokenizer.vocab_size,
+            "requests": shapes,
+        }
         content["tokens_sha256"] = sha256_file(target)
         write_atomic(index, json.dumps(content).encode())
         found = content

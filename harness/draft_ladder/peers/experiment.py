@@ -13,7 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 
 from draft_ladder.base.errors import InputError
 from draft_ladder.base.validation import first_problem
-from draft_ladder.bench.config import MOST_DRAFTED, TEXT_VARIABLE, _put, parse_override
+from draft_ladder.bench.config import MAX_DRAFTED, TEXT_VARIABLE, _put, parse_override
 
 History = Literal["all", "session", "none"]
 _VARIABLE = re.compile(r"\$\{(\w+)\}")
@@ -57,11 +57,11 @@ class RequestExperiment(BaseModel):
     replay: RequestReplay
     tokenizer: str = "tekken"
     n_ctx: int | None = Field(default=None, ge=2)  # longer requests are replayed whole, and counted
-    n_draft: tuple[Annotated[int, Field(ge=1, le=MOST_DRAFTED)], ...] = Field(default=(8,), min_length=1)
+    n_draft: tuple[Annotated[int, Field(ge=1, le=MAX_DRAFTED)], ...] = Field(default=(8,), min_length=1)
     history: tuple[History, ...] = Field(default=("all",), min_length=1)
     variants: tuple[str, ...] = Field(min_length=1)
     sweeps: tuple[Sweep, ...] = ()
-    sweep_n_draft: int | None = Field(default=None, ge=1, le=MOST_DRAFTED)
+    sweep_n_draft: int | None = Field(default=None, ge=1, le=MAX_DRAFTED)
     costs: tuple[str, ...] = ()  # cost curves of the goodput chart, files beside the config
     repeats: int = Field(default=1, ge=1)
     seed: int = 1

@@ -49,7 +49,15 @@ def as_csv(found: Sequence[Cell]) -> str:
     for cell in found:
         spec = cell.record.spec
         axes = ";".join(f"{axis}={value}" for axis, value in sorted(spec.axes.items()))
-        settings = [spec.workload, spec.variant, axes, spec.swept or "", spec.engine, spec.rule, spec.shape]
+        settings: list[object] = [
+            spec.workload,
+            spec.variant,
+            axes,
+            spec.swept or "",
+            spec.engine,
+            spec.rule,
+            spec.shape,
+        ]
         settings += [spec.n_draft, spec.history, cell.record.draft_check or "", cell.runs]
         writer.writerow([*settings, *(_plain(cell.values[metric.name]) for metric in METRICS)])
     return out.getvalue()
