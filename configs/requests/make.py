@@ -16,7 +16,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 EDITED = ("tokens", "check", "types", "platform", "clock", "hash")
-WORDS = ("drafter", "cache", "tokens", "replay", "memory", "static")
+WORDS = ("draft", "tree", "tokens", "history", "upstream", "server")
 MODEL = "none: made by configs/requests/make.py"
 
 
