@@ -9,7 +9,8 @@ if(LADDER_PEER_SOURCE AND NOT TARGET ladder_peer_llama_cpp)
         ${_llama}/common/ngram-cache.cpp
         ${_llama}/common/ngram-map.cpp
         ${_llama}/common/ngram-mod.cpp
-        ${_llama}/common/speculative.cpp)
+        ${_llama}/common/speculative.cpp
+        ${CMAKE_CURRENT_LIST_DIR}/llama_cpp_stubs.cpp)
     set(_absent ${CMAKE_CURRENT_BINARY_DIR}/llama_cpp_absent.cpp)
     add_custom_command(OUTPUT ${_absent}
         COMMAND ${CMAKE_COMMAND} -DNM=${CMAKE_NM} "-DOBJECTS=$<TARGET_OBJECTS:ladder_peer_llama_cpp_objects>"
@@ -17,7 +18,7 @@ if(LADDER_PEER_SOURCE AND NOT TARGET ladder_peer_llama_cpp)
         DEPENDS $<TARGET_OBJECTS:ladder_peer_llama_cpp_objects> ${CMAKE_CURRENT_LIST_DIR}/absent_functions.cmake
         VERBATIM)
     add_library(ladder_peer_llama_cpp STATIC EXCLUDE_FROM_ALL
-        $<TARGET_OBJECTS:ladder_peer_llama_cpp_objects> ${CMAKE_CURRENT_LIST_DIR}/llama_cpp_stubs.cpp ${_absent})
+        $<TARGET_OBJECTS:ladder_peer_llama_cpp_objects> ${_absent})
     foreach(_target ladder_peer_llama_cpp_objects ladder_peer_llama_cpp)
         # SYSTEM: their headers are not held to this project's warnings.
         target_include_directories(${_target} SYSTEM PUBLIC
