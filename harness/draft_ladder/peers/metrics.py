@@ -162,7 +162,7 @@ class Cell:
 
 def cells(records: Iterable[RequestRecord]) -> list[Cell]:
     """Every cell that has a finished run, in the records' order of workloads and drafters."""
-    groups: dict[tuple[object, ...], list[RequestRecord]] = {}
+    groups: dict[tuple[str, int, str, str, tuple[tuple[str, str], ...]], list[RequestRecord]] = {}
     for record in records:
         if record.status == "ok":
             spec = record.spec
@@ -170,7 +170,7 @@ def cells(records: Iterable[RequestRecord]) -> list[Cell]:
             group = (spec.workload, spec.n_draft, spec.history, spec.variant, axes)
             groups.setdefault(group, []).append(record)
     found = []
-    for key in sorted(groups, key=repr):
+    for key in sorted(groups):
         members = groups[key]
         values = {metric.name: _median(metric, members) for metric in METRICS}
         found.append(Cell(members[0], len(members), values))

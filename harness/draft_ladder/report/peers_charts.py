@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import textwrap
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -71,8 +72,8 @@ def frontier(chosen: Sequence[Cell], index: dict[str, Any], shape: str, history:
         _panel(axes, [cell for cell in chosen if cell.record.spec.workload == workload], names, index)
         axes.set_title(workload)
     figure.suptitle(
-        f"Tokens per call against drafted per call ({shape}s, history {history}): a drafter is better only "
-        "if its curve lies above; dominated points are faint"
+        f"Tokens per call against drafted per call: {shape}s, history {history}\n"
+        "(a drafter is better only if its curve lies above; dominated points are faint)"
     )
     handles = [
         Line2D(
@@ -133,7 +134,7 @@ def goodput(chosen: Sequence[Cell], index: dict[str, Any], curves: Sequence[Cost
             if found is not None:
                 values[names.index(spec.variant), workloads.index(spec.workload)] = found
         _heat(axes, values)
-        axes.set_title(f"{curve.label} ({curve.kind})")
+        axes.set_title(textwrap.fill(f"{curve.label} ({curve.kind})", 40))
         axes.set_xticks(range(len(workloads)), workloads, rotation=40, ha="right")
         axes.set_yticks(range(len(names)), [index["variants"][name]["label"] for name in names])
     figure.suptitle(f"Times as fast as without drafting: {what}")
@@ -143,7 +144,9 @@ def goodput(chosen: Sequence[Cell], index: dict[str, Any], curves: Sequence[Cost
 def _heat(axes: Axes, values: np.ndarray[Any, Any]) -> None:
     highest = max(1.01, float(np.nanmax(values)))
     lowest = min(0.99, float(np.nanmin(values)))
-    axes.imshow(values, cmap="RdBu", norm=TwoSlopeNorm(1.0, vmin=lowest, vmax=highest), aspect="auto")
+    axes.imshow(
+        values, cmap="RdBu", norm=TwoSlopeNorm(1.0, vmin=lowest, vmax=highest), aspect="auto", alpha=0.6
+    )
     for (row, column), value in np.ndenumerate(values):
         if not math.isnan(value):
             weight = "bold" if value < 1 else "normal"

@@ -3,7 +3,7 @@
 #
 # speculative.cpp also holds the drafters that have a model. They are never made, but Python resolves every
 # function of a module when it loads it.
-set(_function "[A-Za-z_][A-Za-z0-9_]*(llama|common_|gguf_|ggml_)[A-Za-z0-9_]*|(llama|common|gguf|ggml)_[A-Za-z0-9_]+")
+set(_function "[A-Za-z_][A-Za-z0-9_]*(llama|common_|gguf_|ggml_)[A-Za-z0-9_]*|(llama|common|gguf|ggml)_[A-Za-z0-9_]+|_Z[0-9]+string_[A-Za-z0-9_]+")
 foreach(_kind undefined-only defined-only)
     # Without the objects' own names, which are paths.
     execute_process(COMMAND ${NM} --${_kind} -j ${OBJECTS} OUTPUT_VARIABLE _listed COMMAND_ERROR_IS_FATAL ANY)
