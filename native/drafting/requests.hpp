@@ -91,8 +91,8 @@ template <class D>
 concept Beginning =
     requires(D drafter, std::span<const Token> context, std::size_t known) { drafter.begin(context, known); };
 
-// A drafter whose drafts are trees says `drafts_trees = true`: parents() gives each drafted token's parent, an earlier index of the
-// draft or -1 for the last token of the sequence.
+// A drafter whose drafts are trees says `drafts_trees = true`: parents() gives each drafted token's parent,
+// an earlier index of the draft, or -1 for the last token of the sequence.
 template <class D>
 concept TreeDrafting = D::drafts_trees && requires(const D& drafter) {
     { drafter.parents() } -> std::convertible_to<std::span<const std::int32_t>>;

@@ -81,7 +81,7 @@ def main() -> int:
 def default_folder() -> Path:
     """Where the cache folder keeps the peers' sources."""
     cache = os.environ.get("LADDER_CACHE_DIR") or Path.home() / ".cache" / "draft-ladder"
-    return Path(cache).expanduser() / "peers"
+    return Path(os.environ.get("LADDER_PEERS") or Path(cache).expanduser() / "peers")
 
 
 def wanted(names: list[str]) -> list[tuple[str, str]]:

@@ -39,6 +39,7 @@ class Variant(BaseModel):
     rule: str = Field(min_length=1)
     ties: Literal["iteration", "token"]
     engine: Literal["native", "python"] = "native"
+    shape: Literal["chain", "tree"] = "chain"  # of its drafts; trees are measured on requests alone
     static_format: str
     changes: str
     versus: str | None = None
@@ -54,8 +55,8 @@ class Variant(BaseModel):
 
     @model_validator(mode="after")
     def _readable_format(self) -> Variant:
-        if self.engine == "python" and self.static_format != "llama":
-            raise ValueError('engine "python" reads static_format "llama" only')
+        if self.engine == "python" and self.static_format not in ("llama", "none"):
+            raise ValueError('engine "python" reads static_format "llama" or "none" only')
         return self
 
     @cached_property
@@ -63,7 +64,7 @@ class Variant(BaseModel):
         """Digest of the module file: another build, or another version of the package, measures anew."""
         if self.package is None:
             return sha256_file(self.module)
-        version = installed_version(self.package)
+        version = self.version or installed_version(self.package)
         return hashlib.sha256(f"{sha256_file(self.module)} {self.package} {version}".encode()).hexdigest()
 
     def load(self) -> VariantModule:

@@ -28,7 +28,15 @@ def list_variants(json_: JsonOption = False) -> None:
             changes = f"not built here: {variant.skipped}"
         how = variant.group, variant.rule, variant.ties, variant.engine, variant.static_format
         table.add_row(variant.name, rung, *how, changes)
-    Console(highlight=False).print(table)
+    console = Console(highlight=False)
+    console.print(table)
+    peers = Table("peer", "package", "version", "licence", "source", box=None)
+    for variant in variants:
+        if variant.package is not None:
+            peers.add_row(variant.name, variant.package, variant.version, variant.licence, variant.source)
+    if peers.row_count:
+        console.print()
+        console.print(peers)
 
 
 def doctor(cache: CacheOption = None, json_: JsonOption = False) -> None:

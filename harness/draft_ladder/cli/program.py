@@ -13,6 +13,7 @@ from draft_ladder.cli import (
     e2e_verbs,
     evidence_verbs,
     machine_verbs,
+    peers_verb,
     replay_verb,
     run_verbs,
     text_verbs,
@@ -47,6 +48,7 @@ for verb in (
     evidence_verbs.rounds,
 ):
     app.command()(verb)
+app.command("peers")(peers_verb.peers)
 app.command("audit")(evidence_verbs.audit)
 app.command("e2e")(e2e_verbs.e2e)
 app.command("ledgers")(e2e_verbs.ledgers)

@@ -1,9 +1,11 @@
 # Where a peer's source lies, and how it is compiled.
 include_guard(GLOBAL)
 
-# LADDER_PEERS: the folder that variants/peers/fetch.py fills. In the environment, for builds through pip.
+# LADDER_PEERS: the folder that variants/peers/fetch.py fills, by default in the cache folder.
 if(NOT DEFINED LADDER_PEERS)
-    if(DEFINED ENV{LADDER_CACHE_DIR})
+    if(DEFINED ENV{LADDER_PEERS})
+        set(LADDER_PEERS $ENV{LADDER_PEERS})
+    elseif(DEFINED ENV{LADDER_CACHE_DIR})
         set(LADDER_PEERS $ENV{LADDER_CACHE_DIR}/peers)
     else()
         set(LADDER_PEERS $ENV{HOME}/.cache/draft-ladder/peers)
