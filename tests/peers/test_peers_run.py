@@ -10,15 +10,15 @@ from pathlib import Path
 import pytest
 from draft_ladder.base.errors import ExitCode, InputError
 from draft_ladder.base.variants import Variant, discover
-from draft_ladder.data.requests import RequestTokens, tokenize_requests
 from draft_ladder.peers.available import why_not
+from draft_ladder.peers.charts import dominated, write_charts
 from draft_ladder.peers.costs import CostCurve, load_cost_curve, speed_up
 from draft_ladder.peers.experiment import RequestExperiment, load_request_experiment
-from draft_ladder.peers.metrics import cells, format_figure, quantile
+from draft_ladder.peers.metrics import cells, quantile
+from draft_ladder.peers.page import write_page
 from draft_ladder.peers.records import RequestRecord, load_request_records
+from draft_ladder.peers.requests import RequestTokens, tokenize_requests
 from draft_ladder.peers.runner import RequestJob, check_sweeps, long_requests, plan, run_requests
-from draft_ladder.report.peers_charts import dominated, write_charts
-from draft_ladder.report.peers_page import write_page
 from peers.test_requests_file import GOOD, Letters, write
 
 REPEAT = "return [self.last] * n"
@@ -246,13 +246,6 @@ def test_small_things() -> None:
     assert quantile([(10, 1), (20, 98), (30, 1)], 0.995) == 30
     assert dominated((2.0, 1.5), [(2.0, 1.5), (1.0, 1.5)])
     assert not dominated((1.0, 1.5), [(1.0, 1.5), (2.0, 1.6)])
-    assert [format_figure(value, 3) for value in (None, 0, 6058.4, 0.1234, 12.345)] == [
-        "-",
-        "0",
-        "6,058",
-        "0.123",
-        "12.3",
-    ]
     assert cells([]) == []
 
 

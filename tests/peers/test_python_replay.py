@@ -6,7 +6,7 @@ import array
 from collections.abc import Sequence
 
 import pytest
-from draft_ladder.peers.python_replay import (
+from draft_ladder.bench.python_requests import (
     DrafterError,
     EmptyDrafter,
     Shape,

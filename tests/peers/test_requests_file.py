@@ -11,7 +11,7 @@ import numpy.typing as npt
 import pytest
 import zstandard
 from draft_ladder.base.errors import InputError
-from draft_ladder.data.requests import RequestShape, read_requests, tokenize_requests
+from draft_ladder.peers.requests import RequestShape, read_requests, tokenize_requests
 
 
 class Letters:

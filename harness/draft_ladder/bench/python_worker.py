@@ -28,16 +28,15 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from draft_ladder.bench import worker
-    from draft_ladder.peers import python_replay
+    from draft_ladder.bench import python_requests, worker
 else:  # by its file: whatever the package imports would be part of the baseline
     _spec = spec_from_file_location("worker", Path(__file__).with_name("worker.py"))
     worker = module_from_spec(_spec)
     _spec.loader.exec_module(worker)
-    _spec = spec_from_file_location("python_replay", Path(__file__).parents[1] / "peers" / "python_replay.py")
-    python_replay = module_from_spec(_spec)
-    sys.modules["python_replay"] = python_replay  # its dataclasses look for it there
-    _spec.loader.exec_module(python_replay)
+    _spec = spec_from_file_location("python_requests", Path(__file__).with_name("python_requests.py"))
+    python_requests = module_from_spec(_spec)
+    sys.modules["python_requests"] = python_requests  # its dataclasses look for it there
+    _spec.loader.exec_module(python_requests)
 
 TOKEN_LIMIT = 2**31
 OVERHEAD_CALLS = 20_000  # draft calls of the empty drafter
@@ -132,7 +131,7 @@ class Session:
         self, tokens: bytes, requests: list[Any], n_draft: int, history: str, vocab_size: int = 0
     ) -> dict[str, Any]:
         """As the native driver's."""
-        measured, self.requests = python_replay.replay_requests(
+        measured, self.requests = python_requests.replay_requests(
             lambda: self.make(None, self.options), requests, tokens, n_draft, history, vocab_size
         )
         return dict(measured)
@@ -143,7 +142,7 @@ class Session:
 
     def call_overhead_ns(self, n_draft: int) -> dict[str, float]:
         """What a call that does nothing costs in the replay of requests."""
-        return dict(python_replay.call_overhead_ns(n_draft))
+        return dict(python_requests.call_overhead_ns(n_draft))
 
     def overhead_ns_per_call(self) -> float | None:
         """What the loop charges to draft and update for each draft call of a drafter that does nothing."""

@@ -26,15 +26,15 @@ from draft_ladder.cli.options import (
     SetOption,
     TextOption,
 )
-from draft_ladder.data.requests import RequestTokens, tokenize_requests
 from draft_ladder.data.tokenizers import Tokenizer, load_tokenizer
 from draft_ladder.peers.available import find_all, why_not
+from draft_ladder.peers.charts import write_charts
 from draft_ladder.peers.costs import load_cost_curve
 from draft_ladder.peers.experiment import RequestExperiment, fill_in, load_request_experiment
+from draft_ladder.peers.page import write_page
 from draft_ladder.peers.records import RequestRecord
+from draft_ladder.peers.requests import RequestTokens, tokenize_requests
 from draft_ladder.peers.runner import RequestJob, check_sweeps, plan, run_requests
-from draft_ladder.report.peers_charts import write_charts
-from draft_ladder.report.peers_page import write_page
 
 
 def peers(

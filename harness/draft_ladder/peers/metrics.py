@@ -5,27 +5,13 @@ from __future__ import annotations
 import statistics
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
+from draft_ladder.bench.metrics import Measured, Metric
 from draft_ladder.peers.records import RequestRecord
 
-Measured = Mapping[str, Any]
 
-
-@dataclass(frozen=True)
-class RequestMetric:
-    """A figure: its column, its heading, its unit, what it means, and which direction is better."""
-
-    name: str
-    heading: str
-    unit: str
-    meaning: str
-    better: Literal["higher", "lower", "neither"]
-    digits: int  # significant ones
-    compute: Callable[[Measured], float | None]
-
-
-def _ratio(over: str, under: str) -> Callable[[Measured], float | None]:
+def _ratio(over: str, under: str) -> Callable[[Measured], float | int | None]:
     def compute(measured: Measured) -> float | None:
         over_value, under_value = measured.get(over), measured.get(under)
         return None if over_value is None or not under_value else float(over_value) / float(under_value)
@@ -49,7 +35,7 @@ def quantile(buckets: Sequence[Sequence[float]], share: float) -> float | None:
     return None
 
 
-def _quantile_us(phase: str, share: float) -> Callable[[Measured], float | None]:
+def _quantile_us(phase: str, share: float) -> Callable[[Measured], float | int | None]:
     def compute(measured: Measured) -> float | None:
         found = quantile(measured["histograms"][phase], share)
         return None if found is None else found / 1000
@@ -57,96 +43,94 @@ def _quantile_us(phase: str, share: float) -> Callable[[Measured], float | None]
     return compute
 
 
-def _times(phase: str, what: str) -> list[RequestMetric]:
+def _metric(
+    name: str,
+    unit: str,
+    words: str,
+    meaning: str,
+    compute: Callable[[Measured], float | int | None],
+    better: Literal["lower", "higher"] | None = None,
+    digits: int = 3,
+) -> Metric:
+    return Metric(name, unit, meaning, None, compute, "no call was made", better, words, digits)
+
+
+def _times(phase: str, what: str) -> list[Metric]:
     return [
-        RequestMetric(
+        _metric(
             f"{phase}_{suffix}_us",
-            f"{phase} {suffix}",
             "us",
+            f"{phase} {suffix}, µs",
             f"{what}: {words}",
-            "lower",
-            3,
             _quantile_us(phase, share),
+            "lower",
         )
         for suffix, words, share in (("median", "median", 0.5), ("p99", "99th percentile", 0.99))
     ]
 
 
-METRICS: tuple[RequestMetric, ...] = (
-    RequestMetric(
+METRICS: tuple[Metric, ...] = (
+    _metric(
         "tokens_per_call",
+        "",
         "tokens per call",
-        "",
         "mean accepted length: response tokens after the first, over calls; the verified token is included",
-        "higher",
-        4,
         _ratio("n_response_tokens", "draft_calls"),
+        "higher",
+        4,
     ),
-    RequestMetric(
+    _metric(
         "tokens_per_call_of_requests",
+        "",
         "mean over requests",
-        "",
         "tokens per call of each request, averaged over the requests that made a call",
-        "higher",
-        4,
         _ratio("tokens_per_call_sum_of_requests", "n_judged_requests"),
-    ),
-    RequestMetric(
-        "drafted_per_call",
-        "drafted per call",
-        "",
-        "tokens drafted, fillers included, over calls; calls that draft nothing count",
-        "neither",
-        4,
-        _ratio("n_drafted", "draft_calls"),
-    ),
-    RequestMetric(
-        "acceptance",
-        "acceptance",
-        "",
-        "tokens accepted over tokens drafted",
         "higher",
-        3,
-        _ratio("n_accept", "n_drafted"),
+        4,
     ),
-    RequestMetric(
-        "hit_rate",
-        "hit rate",
+    _metric(
+        "drafted_per_call",
         "",
-        "calls that drafted something over calls",
-        "neither",
-        3,
+        "drafted per call",
+        "tokens drafted, fillers included, over calls; calls that draft nothing count",
+        _ratio("n_drafted", "draft_calls"),
+        None,
+        4,
+    ),
+    _metric(
+        "acceptance",
+        "",
+        "acceptance",
+        "tokens accepted over tokens drafted",
+        _ratio("n_accept", "n_drafted"),
+        "higher",
+    ),
+    _metric(
+        "hit_rate",
+        "",
+        "hit rate",
+        "calls that drafted something, over calls",
         _ratio("hit_calls", "draft_calls"),
     ),
-    RequestMetric(
-        "empty_share",
-        "drafted nothing",
-        "",
-        "calls that drafted nothing over calls",
-        "neither",
-        3,
-        _share_empty,
-    ),
+    _metric("empty_share", "", "drafted nothing", "calls that drafted nothing, over calls", _share_empty),
     *_times("draft", "one draft call"),
     *_times("update", "learning what one call yielded"),
     *_times("commit", "the end of a request"),
-    RequestMetric(
-        "learn_ns_per_token",
-        "prompt, ns a token",
+    _metric(
+        "learn_ns",
         "ns",
+        "prompt, ns a token",
         "learning the prompt, per token that was given",
-        "lower",
-        3,
         _ratio("learn_ns_total", "n_learned_tokens"),
-    ),
-    RequestMetric(
-        "bytes_per_history_token",
-        "bytes a token",
-        "bytes",
-        "held at the end, per token learned since the drafter last forgot",
         "lower",
-        3,
+    ),
+    _metric(
+        "history_bytes",
+        "bytes",
+        "bytes a token",
+        "held at the end, per token learned since the drafter last forgot",
         _ratio("memory_bytes", "history_tokens"),
+        "lower",
     ),
 )
 
@@ -177,17 +161,7 @@ def cells(records: Iterable[RequestRecord]) -> list[Cell]:
     return found
 
 
-def _median(metric: RequestMetric, members: Sequence[RequestRecord]) -> float | None:
+def _median(metric: Metric, members: Sequence[RequestRecord]) -> float | None:
     values = [metric.compute(member.measured or {}) for member in members]
     known = [value for value in values if value is not None]
     return statistics.median(known) if known else None
-
-
-def format_figure(value: float | None, digits: int) -> str:
-    """A figure with so many significant digits, never in powers of ten."""
-    if value is None:
-        return "-"
-    if value == 0:
-        return "0"
-    decimals = max(0, digits - len(str(int(abs(value)))) + (1 if abs(value) < 1 else 0))
-    return f"{value:,.{min(decimals, 6)}f}"

@@ -15,7 +15,6 @@ from draft_ladder.bench import environment
 from draft_ladder.bench.launch import run_worker
 from draft_ladder.bench.records import Failure, TokenizerLabel, redact_paths
 from draft_ladder.bench.runner import remove_leftovers, without_folders, write_json, write_machine
-from draft_ladder.data.requests import RequestTokens
 from draft_ladder.data.tokenizers import Tokenizer
 from draft_ladder.peers.experiment import RequestExperiment
 from draft_ladder.peers.records import (
@@ -26,6 +25,7 @@ from draft_ladder.peers.records import (
     load_request_record,
     write_request_record,
 )
+from draft_ladder.peers.requests import RequestTokens
 
 
 @dataclass(frozen=True)

@@ -10,8 +10,10 @@ from typing import Any
 
 from draft_ladder.base.manifests import write_atomic
 from draft_ladder.bench.records import load_json
-from draft_ladder.peers.metrics import METRICS, Cell, cells, format_figure
+from draft_ladder.peers.metrics import METRICS, Cell, cells
 from draft_ladder.peers.records import RequestRecord, load_request_records
+from draft_ladder.report.style import TextTable, format_number
+from draft_ladder.report.style import as_markdown as markdown_table
 
 SETTINGS = (
     "workload",
@@ -80,7 +82,7 @@ def as_markdown(index: dict[str, Any], records: Sequence[RequestRecord], found: 
                 lines += [f"### {workload} ({heading.lower()})", "", *_details(of_workload, index), ""]
     lines += _swept(found, index)
     lines += ["## What each figure means", ""]
-    lines += [f"- {metric.heading}: {metric.meaning}" for metric in METRICS]
+    lines += [f"- {metric.words}: {metric.meaning}" for metric in METRICS]
     return "\n".join(lines) + "\n"
 
 
@@ -124,7 +126,7 @@ def _overview(chosen: Sequence[Cell], index: dict[str, Any]) -> list[str]:
         figures = [by_place.get((name, workload)) for workload in workloads]
         return [
             _name(name, index),
-            *(format_figure(cell.values["tokens_per_call"], 4) if cell else "-" for cell in figures),
+            *(format_number(cell.values["tokens_per_call"], 4) if cell else "-" for cell in figures),
         ]
 
     return _table(["drafter", *workloads], [row(name) for name in names])
@@ -137,9 +139,9 @@ def _details(chosen: Sequence[Cell], index: dict[str, Any]) -> list[str]:
         for cell in chosen:
             spec = cell.record.spec
             if spec.engine == engine:
-                figures = [format_figure(cell.values[metric.name], metric.digits) for metric in METRICS]
+                figures = [format_number(cell.values[metric.name], metric.digits) for metric in METRICS]
                 rows.append([_name(spec.variant, index), engine, cell.record.draft_check or "", *figures])
-    return _table(["drafter", "engine", "drafts", *(metric.heading for metric in METRICS)], rows)
+    return _table(["drafter", "engine", "drafts", *(metric.words for metric in METRICS)], rows)
 
 
 def _swept(found: Sequence[Cell], index: dict[str, Any]) -> list[str]:
@@ -159,7 +161,7 @@ def _swept(found: Sequence[Cell], index: dict[str, Any]) -> list[str]:
                 str(spec.n_draft),
                 spec.history,
             ]
-            + [format_figure(figure, 4) for figure in figures]
+            + [format_number(figure, 4) for figure in figures]
         )
     headings = ["workload", "drafter", "knob", "n_draft", "history", "tokens per call", "drafted per call"]
     return ["## Sweeps", "", *_table([*headings, "draft median, us"], rows), ""]
@@ -174,8 +176,7 @@ def _workloads(chosen: Iterable[Cell]) -> list[str]:
 
 
 def _table(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
-    head = f"| {' | '.join(headings)} |"
-    return [head, "|" + " --- |" * len(headings), *(f"| {' | '.join(row)} |" for row in rows)]
+    return [markdown_table(TextTable("", tuple(headings), [tuple(row) for row in rows]))]
 
 
 def _plain(value: float | None) -> str:

@@ -20,17 +20,10 @@ from draft_ladder.bench.records import load_json
 from draft_ladder.peers.costs import CostCurve, speed_up
 from draft_ladder.peers.metrics import Cell, cells
 from draft_ladder.peers.records import load_request_records
+from draft_ladder.report.style import PNG_DPI, RC
 
-PNG_DPI = 130
 FAINT = 0.25
-_RC: dict[Any, Any] = {
-    "svg.hashsalt": "draft-ladder",
-    "svg.fonttype": "path",
-    "font.family": "DejaVu Sans",
-    "font.size": 8,
-    "axes.titlesize": 9,
-    "axes.titleweight": "bold",
-}
+_RC: dict[Any, Any] = {**RC, "font.size": 8, "axes.titlesize": 9, "axes.titleweight": "bold"}
 
 
 def write_charts(results: Path, folder: Path, curves: Sequence[CostCurve]) -> list[Path]:
