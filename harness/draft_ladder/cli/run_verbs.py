@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
@@ -11,7 +12,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from draft_ladder.base.errors import ExitCode
 from draft_ladder.base.manifests import cache_dir
-from draft_ladder.base.variants import find
+from draft_ladder.base.variants import Variant, discover_all, find
 from draft_ladder.bench import environment
 from draft_ladder.bench.config import Experiment, load_experiment
 from draft_ladder.bench.prepare import Preparation
@@ -82,7 +83,7 @@ def measure(
     json_: bool = False,
 ) -> tuple[ExitCode, Path]:
     """Prepare and run an experiment with its progress on stderr; the exit code and the results folder."""
-    variants = [find(name) for name in experiment.variants]
+    variants = _found(experiment.variants)
     check_axes(experiment.axes, variants)
     folder = results / environment.machine_folder(machine) / experiment.name
     environment.check_core(experiment.cpu)
@@ -110,6 +111,17 @@ def measure(
             }
         )
     return code, folder
+
+
+def _found(names: Sequence[str]) -> list[Variant]:
+    """The variants of these names. A peer that is not built here is left out with its reason: nobody has to
+    have other projects' code to run an experiment.
+    """
+    skipped = {variant.name: variant for variant in discover_all() if variant.skipped is not None}
+    absent = [name for name in names if name in skipped and skipped[name].group == "peers"]
+    for name in absent:
+        note(f"{name} is left out: {skipped[name].skipped}")
+    return [find(name) for name in names if name not in absent]
 
 
 def _print_plan(jobs: list[Job], folder: Path, force: bool, json_: bool) -> None:
