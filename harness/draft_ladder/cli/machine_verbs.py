@@ -12,6 +12,7 @@ from draft_ladder.base.variants import discover_all
 from draft_ladder.cli.display import print_json
 from draft_ladder.cli.doctor import examine
 from draft_ladder.cli.options import CacheOption, JsonOption
+from draft_ladder.peers.available import why_not
 
 
 def list_variants(json_: JsonOption = False) -> None:
@@ -24,8 +25,8 @@ def list_variants(json_: JsonOption = False) -> None:
     for variant in variants:
         rung = "" if variant.rung is None else str(variant.rung)
         changes = variant.changes + (f" (against {variant.versus})" if variant.versus else "")
-        if variant.skipped is not None:
-            changes = f"not built here: {variant.skipped}"
+        if (reason := why_not(variant)) is not None:
+            changes = f"cannot run here: {reason}"
         how = variant.group, variant.rule, variant.ties, variant.engine, variant.static_format
         table.add_row(variant.name, rung, *how, changes)
     console = Console(highlight=False)
