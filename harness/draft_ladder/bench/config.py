@@ -110,6 +110,8 @@ def load_experiment(path: Path, overrides: Sequence[str] = ()) -> tuple[Experime
         _put(content, key, value)
         applied[key] = value
     put_named_corpus(content, path)  # one that an override names
+    if "replay" in content:
+        raise InputError(f"{path}: replay", "is of an experiment with requests", "use `ladder peers`")
     try:
         return Experiment.model_validate(content), applied
     except ValidationError as error:

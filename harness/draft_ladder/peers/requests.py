@@ -17,8 +17,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import zstandard
 
+from draft_ladder.base.artifacts import Artifact, Made, Store
 from draft_ladder.base.errors import InputError
-from draft_ladder.base.manifests import content_key, open_regular, sha256_file, write_atomic
+from draft_ladder.base.manifests import content_key, open_regular, sha256_file
 from draft_ladder.data.tokenizers import Tokenizer
 
 FORMAT = 1
@@ -128,41 +129,34 @@ def tokenize_requests(
 
     `max_response_tokens` takes whole sessions from the front until their responses come to that many tokens.
     """
-    key = content_key(
-        {
-            "format": FORMAT,
-            "file": sha256_file(path),
-            "tokenizer": tokenizer.sha256,
-            "max": max_response_tokens,
-        }
-    )
-    index = cache / "requests" / f"{key}.json"
-    target = index.with_suffix(".tok")
-    if (found := _cached(index, target)) is None:
+    file_sha256 = sha256_file(path)
+
+    def make(target: Path) -> Made:
         workload, texts = read_requests(path)
         shapes, tokens = _encode(path, texts, tokenizer, max_response_tokens)
-        write_atomic(target, tokens)
-        content: dict[str, Any] = {
-            "workload": workload,
-            "vocab_size": tokenizer.vocab_size,
-            "requests": shapes,
-        }
-        content["tokens_sha256"] = sha256_file(target)
-        write_atomic(index, json.dumps(content).encode())
-        found = content
-    shapes = [RequestShape(*shape) for shape in found["requests"]]
-    digest = content_key({"tokens": found["tokens_sha256"], "requests": shapes})
-    return RequestTokens(found["workload"], target, digest, found["vocab_size"], tuple(shapes))
+        target.write_bytes(tokens)
+        return Made({"workload": workload, "vocab_size": tokenizer.vocab_size, "requests": shapes})
 
-
-def _cached(index: Path, target: Path) -> dict[str, Any] | None:
-    """What was made before; None if it is missing or not what it was."""
-    try:
-        content = json.loads(index.read_bytes())
-        sound = content["tokens_sha256"] == sha256_file(target)
-    except (OSError, ValueError, KeyError, TypeError, InputError):
-        return None
-    return content if sound else None
+    stored = Store(cache).get(
+        Artifact(
+            kind="requests",
+            folder="requests",
+            suffix=".tok",
+            identity={
+                "format": FORMAT,
+                "file": file_sha256,
+                "tokenizer": tokenizer.sha256,
+                "max_response_tokens": max_response_tokens,
+            },
+            make=make,
+            inputs={"requests": file_sha256, "tokenizer": tokenizer.sha256},
+            parameters={"max_response_tokens": max_response_tokens},
+        )
+    )
+    facts = stored.manifest.facts
+    shapes = tuple(RequestShape(*shape) for shape in facts["requests"])
+    digest = content_key({"tokens": stored.sha256, "requests": shapes})
+    return RequestTokens(facts["workload"], stored.path, digest, facts["vocab_size"], shapes)
 
 
 def _encode(
