@@ -5,6 +5,7 @@
 
 #include "common.hpp"
 #include "drafting/replay.hpp"
+#include "formats/llama_cache_file.hpp"
 
 namespace ladder::fuzz {
 

@@ -1,4 +1,4 @@
-"""The house has one direction: a room imports, or includes, from its own and from those before it."""
+"""One direction: a package imports, and a room of native/ includes, from its own and from those before it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "harness" / "draft_ladder"
 # Shared foundations, the stages of the pipeline in their order, then what uses all of it.
-ROOMS = ("base", "data", "bench", "report", "peers", "studies", "llama", "e2e", "cli")
+PACKAGES = ("base", "data", "bench", "report", "peers", "studies", "llama", "e2e", "cli")
 NATIVE_ROOMS = ("base", "containers", "formats", "drafting", "counting", "textgen", "bindings")
 MODULES = sorted(path for path in PACKAGE.rglob("*.py") if path.parent != PACKAGE)
 SOURCES = sorted(path for path in (ROOT / "native").rglob("*") if path.suffix in (".hpp", ".cpp"))
@@ -45,10 +45,10 @@ def imported(path: Path) -> set[str]:
 
 
 @pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(PACKAGE)))
-def test_a_module_imports_nothing_from_a_later_room(path: Path) -> None:
-    own = ROOMS.index(path.relative_to(PACKAGE).parts[0])
-    later = {name for name in imported(path) if ROOMS.index(room(name)) > own}
-    assert not later, f"{path.name} belongs to an earlier room than {', '.join(sorted(later))}"
+def test_a_module_imports_nothing_from_a_later_package(path: Path) -> None:
+    own = PACKAGES.index(path.relative_to(PACKAGE).parts[0])
+    later = {name for name in imported(path) if PACKAGES.index(room(name)) > own}
+    assert not later, f"{path.name} belongs to an earlier package than {', '.join(sorted(later))}"
 
 
 @pytest.mark.parametrize("path", SOURCES, ids=lambda path: str(path.relative_to(ROOT / "native")))
@@ -75,7 +75,7 @@ def test_the_worker_imports_nothing_of_the_package() -> None:
     assert not imported(PACKAGE / "bench" / "worker.py")
 
 
-def test_every_room_says_what_it_is_for() -> None:
+def test_every_package_says_what_it_is_for() -> None:
     for folder in (path.parent for path in PACKAGE.glob("*/__init__.py")):
         assert ast.get_docstring(ast.parse((folder / "__init__.py").read_text())), folder
 

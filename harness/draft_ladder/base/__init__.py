@@ -1,1 +1,1 @@
-"""What every room stands on: errors, files, manifests, locks, validation, native modules."""
+"""What every package stands on: errors, files, manifests, locks, validation, native modules."""

@@ -22,10 +22,11 @@ class LadderError(Exception):
 
 
 class InputError(LadderError):
-    """A file, config or option that cannot be used."""
+    """A file, config or option (`where`) that cannot be used, what is wrong with it, and the remedy."""
 
     def __init__(self, where: object, problem: str, remedy: str) -> None:
         super().__init__(f"{where}: {problem}; {remedy}")
+        self.where, self.problem, self.remedy = str(where), problem, remedy
 
 
 class RunFailedError(LadderError):
@@ -35,6 +36,6 @@ class RunFailedError(LadderError):
 
 
 class DraftsDifferError(LadderError):
-    """Two variants of one tie class drafted differently: nothing they measured may be charted."""
+    """Two variants of one equivalence group drafted differently: nothing they measured may be charted."""
 
     exit_code = ExitCode.DRAFTS_DIFFER

@@ -117,7 +117,13 @@ def errors() -> Iterator[None]:
 
 
 def input_error(error: ValueError) -> InputError:
-    """The one line of a native module's ValueError ("<where>: <problem>; <remedy>") as an InputError."""
-    problem, _, remedy = str(error).rpartition("; ")
-    where, _, problem = problem.partition(": ")
-    return InputError(where, problem, remedy)
+    """The one line of a native module's ValueError ("<where>: <problem>; <remedy>") as an InputError.
+
+    A text of another form, the interpreter's own for example, is a mistake of ours and is said to be one.
+    """
+    text = " ".join(str(error).split())
+    sentence, _, remedy = text.rpartition("; ")
+    where, _, problem = sentence.partition(": ")
+    if where and problem and remedy:
+        return InputError(where, problem, remedy)
+    return InputError("native module", text or type(error).__name__, "report it, with what was run")

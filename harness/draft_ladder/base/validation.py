@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from pydantic import ValidationError
+
+from draft_ladder.base.errors import InputError
 
 # The beginning of the validator's name for an error -> what would have been right.
 KINDS = {
@@ -34,6 +37,7 @@ PATTERNS = {
     r"^[0-9a-f]{64}$": "a SHA-256, 64 hex digits",
 }
 LONGEST_VALUE = 60
+MEASURE_AGAIN = "remove it and run again"
 
 
 class Problem(NamedTuple):
@@ -46,6 +50,40 @@ class Problem(NamedTuple):
     def at(self, place: object) -> str:
         """`FILE: key`, or the file alone."""
         return f"{place}: {self.key}" if self.key else str(place)
+
+
+def load_json(path: Path) -> dict[str, Any]:
+    """The strict JSON object of a file: no NaN, no infinity. InputError if it is missing or anything else."""
+
+    def refuse(name: str) -> None:
+        raise ValueError(f"{name} is not JSON")
+
+    try:
+        content = json.loads(path.read_bytes(), parse_constant=refuse)
+    except FileNotFoundError as error:
+        raise InputError(path, "no such file", "run `ladder run` first") from error
+    except (OSError, ValueError, RecursionError) as error:
+        raise InputError(path, f"not readable as JSON ({error})", MEASURE_AGAIN) from error
+    if not isinstance(content, dict):
+        raise InputError(path, "not a JSON object", MEASURE_AGAIN)
+    return content
+
+
+def load_versioned(
+    path: Path, newest: int, remedy: str = MEASURE_AGAIN, *, oldest: int | None = None
+) -> dict[str, Any]:
+    """The JSON object of a file whose `schema` is `newest`, which this program writes, or from `oldest` on.
+
+    InputError for another: a newer file is not to be removed, the program is to be updated.
+    """
+    content = load_json(path)
+    schema = content.get("schema")
+    if not isinstance(schema, int) or not (newest if oldest is None else oldest) <= schema <= newest:
+        is_newer = isinstance(schema, int) and schema > newest
+        relation = "newer than" if is_newer else "not"
+        problem = f"schema {schema!r} is {relation} the one this version reads ({newest})"
+        raise InputError(f"{path}: schema", problem, "update Draft Ladder" if is_newer else remedy)
+    return content
 
 
 def first_problem(error: ValidationError, content: Any, keys: Iterable[str] = ()) -> Problem:

@@ -141,8 +141,8 @@ def corpus_source(table: dict[str, Any]) -> CorpusSource:
         raise InputError(f"corpus.{found.key}", found.problem, found.remedy) from error
 
 
-def fill_in(source: CorpusSource, text_dir: Path | None = None) -> CorpusSource:
-    """The corpus table with `${NAME}` filled in, LADDER_TEXT by `text_dir` if that is given."""
+def fill_in_text(text: str, where: str, text_dir: Path | None) -> str:
+    """`text` with ${NAME} filled in: LADDER_TEXT by `text_dir` if given, else from the environment."""
 
     def replace(match: re.Match[str]) -> str:
         name = match.group(1)
@@ -150,12 +150,18 @@ def fill_in(source: CorpusSource, text_dir: Path | None = None) -> CorpusSource:
             return str(text_dir)
         if name not in os.environ:
             remedy = "give --text DIR or set the variable" if name == TEXT_VARIABLE else "set the variable"
-            raise InputError("corpus", f"${{{name}}} has no value", remedy)
+            raise InputError(where, f"${{{name}}} has no value", remedy)
         return os.environ[name]
+
+    return _VARIABLE.sub(replace, text)
+
+
+def fill_in(source: CorpusSource, text_dir: Path | None = None) -> CorpusSource:
+    """The corpus table with `${NAME}` filled in, LADDER_TEXT by `text_dir` if that is given."""
 
     def walk(value: Any) -> Any:
         if isinstance(value, str):
-            return _VARIABLE.sub(replace, value)
+            return fill_in_text(value, "corpus", text_dir)
         return [walk(item) for item in value] if isinstance(value, list) else value
 
     return type(source).model_validate({key: walk(value) for key, value in source.model_dump().items()})

@@ -13,7 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 
 from draft_ladder.base.errors import DraftsDifferError, InputError
 from draft_ladder.base.manifests import canonical_json, write_atomic
-from draft_ladder.base.validation import first_problem
+from draft_ladder.base.validation import first_problem, load_versioned
 from draft_ladder.bench.schema_1 import spec_of_schema_1, upgraded_plan, upgraded_record
 
 SCHEMA = 2  # of a record, and of experiment.json; schema 1 is read as 2
@@ -179,8 +179,8 @@ def write_record(folder: Path, record: RunRecord) -> Path:
 
 def load_record(path: Path) -> RunRecord:
     """Read one record; InputError names the file, the key and a remedy."""
-    content = load_json(path)
-    if _checked_schema(path, content) == 1:
+    content = load_versioned(path, SCHEMA, oldest=1)
+    if content["schema"] == 1:
         content = upgraded_record(content)
     try:
         record = RunRecord.model_validate(content)
@@ -194,25 +194,13 @@ def load_record(path: Path) -> RunRecord:
 
 def load_plan(path: Path) -> dict[str, Any]:
     """The content of an experiment.json; InputError names the file, the key and a remedy."""
-    content = load_json(path)
-    if _checked_schema(path, content) == 1:
+    content = load_versioned(path, SCHEMA, "run the experiment again", oldest=1)
+    if content["schema"] == 1:
         content = upgraded_plan(content)
     for name in ("keys", "experiment", "variants"):
         if name not in content:
             raise InputError(f"{path}: {name}", "is missing", "run the experiment again")
     return content
-
-
-def _checked_schema(path: Path, content: dict[str, Any]) -> int:
-    schema = content.get("schema")
-    if schema in (1, SCHEMA):
-        return int(schema)
-    newer = isinstance(schema, int) and schema > SCHEMA
-    raise InputError(
-        f"{path}: schema",
-        f"schema {schema!r} is {'newer than' if newer else 'not'} the one this version reads ({SCHEMA})",
-        "update Draft Ladder" if newer else "remove it and run again",
-    )
 
 
 def load_records(folder: Path, keys: Iterable[str] | None = None) -> list[RunRecord]:
@@ -223,23 +211,6 @@ def load_records(folder: Path, keys: Iterable[str] | None = None) -> list[RunRec
         paths = [path for key in keys if (path := folder / f"{key}.json").exists()]
     records = [load_record(path) for path in paths]
     return sorted(records, key=lambda record: (record.spec.order, record.key))
-
-
-def load_json(path: Path) -> dict[str, Any]:
-    """A strict JSON object from a file: no NaN, no infinity."""
-
-    def refuse(name: str) -> None:
-        raise ValueError(f"{name} is not JSON")
-
-    try:
-        content = json.loads(path.read_bytes(), parse_constant=refuse)
-    except FileNotFoundError as error:
-        raise InputError(path, "no such file", "run `ladder run` first") from error
-    except (OSError, ValueError, RecursionError) as error:
-        raise InputError(path, f"not readable as JSON ({error})", "remove it and run again") from error
-    if not isinstance(content, dict):
-        raise InputError(path, "not a JSON object", "remove it and run again")
-    return content
 
 
 def draft_group(spec: RunSpec) -> tuple[object, ...]:

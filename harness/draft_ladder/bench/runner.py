@@ -14,6 +14,7 @@ from typing import Any, Protocol
 from draft_ladder.base.errors import ExitCode, InputError, RunFailedError
 from draft_ladder.base.locks import folder_lock
 from draft_ladder.base.manifests import write_atomic
+from draft_ladder.base.validation import load_json
 from draft_ladder.base.variants import Variant
 from draft_ladder.bench import environment
 from draft_ladder.bench.config import Experiment
@@ -29,7 +30,6 @@ from draft_ladder.bench.records import (
     TokenizerLabel,
     check_drafts,
     draft_group,
-    load_json,
     load_record,
     redact_paths,
     write_record,

@@ -15,10 +15,10 @@ from typing import Any, NamedTuple
 
 from draft_ladder.base.errors import DraftsDifferError, InputError
 from draft_ladder.base.manifests import write_atomic
+from draft_ladder.base.validation import load_json
 from draft_ladder.bench.metrics import metric_values, own_timing
 from draft_ladder.bench.records import (
     RunRecord,
-    load_json,
     load_plan,
     load_records,
     refuse_differing_drafts,

@@ -39,7 +39,7 @@ from draft_ladder.studies.build_steps import STEPS
 app = typer.Typer(
     cls=BuildByDefault,
     no_args_is_help=True,
-    help="Static caches: build, exchange with llama.cpp, merge, look into.",
+    help="Count tokens into a static cache, exchange caches with llama.cpp, merge or check them.",
 )
 
 
@@ -50,15 +50,19 @@ class Engine(enum.StrEnum):
     DASK = "dask"
 
 
-Memory = Annotated[str, typer.Option("--memory", metavar="SIZE", help="Bound on resident memory, e.g. 2GB.")]
+Memory = Annotated[str, typer.Option("--memory", metavar="SIZE", help="Max memory to use, such as 2GB.")]
 TokenizerName = Annotated[
     str | None,
-    typer.Option("--tokenizer", metavar="NAME", help="tekken, gguf:PATH of a model, or a tokenizer.json."),
+    typer.Option(
+        "--tokenizer",
+        metavar="NAME",
+        help="The tokenizer it must fit: tekken, gguf:FILE or a tokenizer.json.",
+    ),
 ]
 Sorted = Annotated[
-    bool, typer.Option("--sort", help="Bring n-grams into ascending order; changes llama.cpp's ties.")
+    bool, typer.Option("--sort", help="Sort the n-grams; llama.cpp may then draft another of equals.")
 ]
-Source = Annotated[Path, typer.Argument(metavar="CACHE", help="A static cache.")]
+Source = Annotated[Path, typer.Argument(metavar="CACHE", help="The file of a static cache.")]
 
 
 def _print(fields: dict[str, Any], as_json: bool) -> None:
@@ -72,35 +76,39 @@ def _print(fields: dict[str, Any], as_json: bool) -> None:
 @app.command("build")
 def build_verb(
     tokens: Annotated[
-        str, typer.Argument(metavar="TOKENS", help="An int32 token file; with Dask any fsspec address.")
+        str, typer.Argument(metavar="TOKENS", help="The token file; with Dask any fsspec address.")
     ],
     format_: Annotated[
-        list[str] | None, typer.Option("--format", help="llama, frozen, paired or summary; may be repeated.")
+        list[str] | None,
+        typer.Option("--format", help="What to write: llama, frozen, paired or summary; may be repeated."),
     ] = None,
-    jobs: Annotated[int | None, typer.Option("--jobs", min=1, help="Default: all usable cores.")] = None,
+    jobs: Annotated[
+        int | None, typer.Option("--jobs", min=1, help="Cores to use (default: all usable ones).")
+    ] = None,
     memory: Annotated[
         str | None,
-        typer.Option(
-            "--memory", metavar="SIZE", help="Bound on resident memory, e.g. 2GB; with spill files."
-        ),
+        typer.Option("--memory", metavar="SIZE", help="Max memory, such as 2GB; the rest goes to disk."),
     ] = None,
-    engine: Annotated[Engine, typer.Option("--engine", help="Where it is counted.")] = Engine.LOCAL,
+    engine: Annotated[
+        Engine, typer.Option("--engine", help="Count on this machine (local) or on a cluster (dask).")
+    ] = Engine.LOCAL,
     scheduler: Annotated[
-        str | None, typer.Option("--scheduler", metavar="ADDRESS", help="Of a running Dask, tcp://...")
+        str | None,
+        typer.Option("--scheduler", metavar="ADDRESS", help="A running Dask scheduler, tcp://HOST:8786."),
     ] = None,
     part_tokens: Annotated[
         int | None,
-        typer.Option("--part-tokens", min=1, help="Dask: counted at a time, 16 bytes each in a worker."),
+        typer.Option("--part-tokens", min=1, help="Dask: tokens counted at a time, 16 bytes each."),
     ] = None,
     range_size: Annotated[
         str | None,
-        typer.Option("--range", metavar="SIZE", help="Dask: of a range of n-grams before merging."),
+        typer.Option("--range", metavar="SIZE", help="Dask: size of the n-grams merged at a time."),
     ] = None,
     out: Annotated[Path | None, out_option("Copy the static cache (one format) to this file.")] = None,
     cache: CacheOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Count a token file into a static cache, in llama.cpp's or a frozen format."""
+    """Count a token file's n-grams into a static cache, in llama.cpp's format or one that loads faster."""
     formats = format_ or ["llama"]
     _check_formats(formats, out)
     division = _division(engine, scheduler, memory, part_tokens, range_size)
@@ -161,15 +169,20 @@ def import_verb(
     source: Source,
     tokenizer: Annotated[
         str,
-        typer.Option("--tokenizer", metavar="NAME", help="The one it was made with: gguf:PATH, tekken, ..."),
+        typer.Option(
+            "--tokenizer", metavar="NAME", help="Its tokenizer: tekken, gguf:FILE or a tokenizer.json."
+        ),
     ],
     sort: Sorted = False,
-    format_: Annotated[list[str] | None, typer.Option("--format", help="Also frozen or paired.")] = None,
+    format_: Annotated[
+        list[str] | None,
+        typer.Option("--format", help="Write this format too: frozen or paired; may be repeated."),
+    ] = None,
     memory: Memory = DEFAULT_MEMORY,
     cache: CacheOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Check a cache made by llama-lookup-create and take it into the cache directory."""
+    """Check a static cache that llama-lookup-create made and copy it into the cache directory."""
     formats = ["llama", *(format_ or [])]
     if unknown := [name for name in formats if name not in SUFFIXES]:
         raise InputError("--format", f"{unknown[0]!r} is unknown", f"use {', '.join(SUFFIXES)}")
@@ -190,14 +203,17 @@ def import_verb(
 def export_verb(
     source: Source,
     target: Annotated[
-        Path, typer.Argument(metavar="FILE", help="The file for llama.cpp's tools; replaced if it exists.")
+        Path,
+        typer.Argument(
+            metavar="FILE", help="The file to write for llama.cpp's tools; replaced if it exists."
+        ),
     ],
     tokenizer: TokenizerName = None,
     sort: Sorted = False,
     memory: Memory = DEFAULT_MEMORY,
     as_json: JsonOption = False,
 ) -> None:
-    """Write a cache for llama.cpp's lookup tools, checked against the model it is for."""
+    """Write a static cache for llama.cpp's lookup tools, checked against the model it is for."""
     wanted = None if tokenizer is None else vocabulary_named(tokenizer)
     with stages() as progress:
         info = export_cache(
@@ -213,7 +229,7 @@ def merge_verb(
     memory: Memory = DEFAULT_MEMORY,
     as_json: JsonOption = False,
 ) -> None:
-    """Add the counts of several caches, as llama-lookup-merge does, in bounded memory."""
+    """Add up the counts of several static caches, as llama-lookup-merge does, in bounded memory."""
     with stages() as progress:
         facts = merge_caches(sources, out, memory_bytes=parse_memory(memory), progress=progress)
     _print({"path": str(out), **facts}, as_json)
@@ -221,7 +237,7 @@ def merge_verb(
 
 @app.command("info")
 def info_verb(source: Source, as_json: JsonOption = False) -> None:
-    """Say what a static cache holds. `content` is the same for the same n-grams and counts in any order."""
+    """Say what a static cache holds; `content` is the same for equal n-grams and counts in any order."""
     with stages() as progress:
         info = inspect_cache(source, progress)
     _print(info.as_dict(), as_json)
@@ -232,10 +248,12 @@ def verify_verb(
     source: Source,
     tokenizer: TokenizerName = None,
     tokens: Annotated[
-        Path | None, typer.Option("--tokens", metavar="TOKENS", help="The token file it was counted from.")
+        Path | None,
+        typer.Option("--tokens", metavar="TOKENS", help="Check that it was counted from this token file."),
     ] = None,
     same_as: Annotated[
-        Path | None, typer.Option("--same-as", metavar="CACHE", help="A file with the same content.")
+        Path | None,
+        typer.Option("--same-as", metavar="CACHE", help="Check that it holds what this one holds."),
     ] = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -248,17 +266,25 @@ def verify_verb(
 
 @app.command("bench")
 def bench_verb(
-    source: Annotated[Path, typer.Argument(metavar="TEXT", help="A text, or its tokens (.tok).")],
+    source: Annotated[
+        Path, typer.Argument(metavar="TEXT", help="The text to measure with, or its tokens (.tok).")
+    ],
     tokenizer: Annotated[
-        str, typer.Option("--tokenizer", help="tekken, gguf:PATH, or a tokenizer.json.")
+        str, typer.Option("--tokenizer", help="tekken, gguf:FILE or a tokenizer.json.")
     ] = "tekken",
     memory: Annotated[
-        str, typer.Option("--memory", metavar="SIZE", help="Bound of the bounded builder.")
+        str,
+        typer.Option("--memory", metavar="SIZE", help="Max memory of the builder that works within a bound."),
     ] = "500MB",
-    repeats: Annotated[int, typer.Option("--repeats", min=1, help="Processes for each step.")] = 3,
-    jobs: Annotated[int | None, typer.Option("--jobs", min=1, help="Default: all usable cores.")] = None,
+    repeats: Annotated[int, typer.Option("--repeats", min=1, help="How often each step is measured.")] = 3,
+    jobs: Annotated[
+        int | None, typer.Option("--jobs", min=1, help="Cores to use (default: all usable ones).")
+    ] = None,
     skip: Annotated[
-        list[str] | None, typer.Option("--skip", metavar="STEP", help=f"Of {', '.join(OPTIONAL)}.")
+        list[str] | None,
+        typer.Option(
+            "--skip", metavar="STEP", help=f"Leave a step out: {', '.join(OPTIONAL)}; may be repeated."
+        ),
     ] = None,
     out: Annotated[
         Path | None,
@@ -267,7 +293,7 @@ def bench_verb(
     cache: CacheOption = None,
     json_: JsonOption = False,
 ) -> None:
-    """Measure what a static cache costs to make, each step in new processes, and write it down."""
+    """Measure what it takes to make a static cache from a text: time and memory of every step."""
     if unknown := [step for step in skip or [] if step not in OPTIONAL]:
         raise InputError("--skip", f"{unknown[0]!r} cannot be left out", f"use {', '.join(OPTIONAL)}")
     steps = tuple(step for step in STEPS if step not in (skip or []))

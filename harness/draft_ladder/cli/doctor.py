@@ -15,7 +15,7 @@ from draft_ladder.bench.launch import demand
 from draft_ladder.data.sources import WIKITEXT_REVISION
 from draft_ladder.data.tokenizers import load_tokenizer
 from draft_ladder.data.wikitext import hub_problem
-from draft_ladder.llama.model import describe_installation
+from draft_ladder.llama.library import describe_installation
 
 # The reference experiment's texts, tokens and caches, and as much again while they are written.
 DISK_WANTED_BYTES = 10_000_000_000

@@ -42,21 +42,27 @@ if TYPE_CHECKING:
     from draft_ladder.studies.instructions import Counts
 
 ResultsArguments = Annotated[
-    list[Path], typer.Argument(metavar="RESULTS...", help="results/<machine>/<experiment>, one or more.")
+    list[Path], typer.Argument(metavar="RESULTS...", help="Results folders, results/<machine>/<experiment>.")
 ]
-ResultsArgument = Annotated[Path, typer.Argument(metavar="RESULTS", help="results/<machine>/<experiment>")]
+ResultsArgument = Annotated[
+    Path, typer.Argument(metavar="RESULTS", help="A results folder, results/<machine>/<experiment>.")
+]
 CLAIMS = Path("configs/claims/article.toml")
 
 
 def ablate(
-    variant: Annotated[str, typer.Argument(metavar="VARIANT", help="A variant that names a `versus`.")],
+    variant: Annotated[
+        str, typer.Argument(metavar="VARIANT", help="The variant to judge against the one it changes.")
+    ],
     config: Annotated[
-        Path, typer.Option("--config", metavar="FILE", help="Experiment whose sizes and texts are taken.")
+        Path, typer.Option("--config", metavar="FILE", help="The experiment whose sizes and texts are used.")
     ] = Path("configs/reproduce.toml"),
     from_: Annotated[
         Path | None,
         typer.Option(
-            "--from", metavar="RESULTS", help="Judge records, or those --set chooses; measure nothing."
+            "--from",
+            metavar="RESULTS",
+            help="Judge these records, or those --set chooses; measure nothing.",
         ),
     ] = None,
     set_: SetOption = None,
@@ -67,7 +73,7 @@ def ablate(
     machine: MachineOption = None,
     json_: JsonOption = False,
 ) -> None:
-    """Measure one variant against what it changes: ratios, their spread, a chart and a sentence."""
+    """Measure what one change is worth: a variant against the one it was made from, as ratios and a chart."""
     from draft_ladder.report.ablate import as_table, counterpart, experiment_for, ratios, sentence
     from draft_ladder.report.ablate_chart import write_chart
 
@@ -98,13 +104,13 @@ def ablate(
 def claims(
     folders: ResultsArguments,
     file: Annotated[
-        Path, typer.Option("--claims", metavar="FILE", help="The claims and their explanations.")
+        Path, typer.Option("--claims", metavar="FILE", help="The claims to judge, a TOML file.")
     ] = CLAIMS,
-    format_: Annotated[str, typer.Option("--format", help="table, json or markdown.")] = "table",
+    format_: Annotated[str, typer.Option("--format", help="Print a table, json or markdown.")] = "table",
     out: Annotated[Path | None, out_option("Write to this file instead of to the terminal.")] = None,
     json_: JsonOption = False,
 ) -> None:
-    """Judge every claim of the article by the records of one or more runs."""
+    """Judge every figure that the article claims by the records of one or more runs."""
     from draft_ladder.report.claims import load_claims
     from draft_ladder.report.claims_page import (
         as_page,
@@ -148,14 +154,18 @@ def _files_of(*folders: Path) -> list[Path]:
 
 
 def compare(
-    run_a: Annotated[str, typer.Argument(metavar="RUN_A", help="Results folder, or REV:FOLDER of a commit.")],
-    run_b: Annotated[str, typer.Argument(metavar="RUN_B", help="As RUN_A.")],
+    run_a: Annotated[
+        str, typer.Argument(metavar="RUN_A", help="The run before: a results folder, or REV:FOLDER.")
+    ],
+    run_b: Annotated[
+        str, typer.Argument(metavar="RUN_B", help="The run after: a results folder, or REV:FOLDER.")
+    ],
     force: Annotated[
-        bool, typer.Option("--force", help="Compare unlike settings, texts or machines all the same.")
+        bool, typer.Option("--force", help="Compare even where settings, texts or machines differ.")
     ] = False,
     json_: JsonOption = False,
 ) -> None:
-    """Compare two runs cell by cell: the ratio of the medians, and whether the ranges overlap."""
+    """Compare two runs figure by figure: by what ratio they differ, and whether their ranges overlap."""
     from draft_ladder.report.compare import as_table, compare, opened
 
     with opened(run_a) as a, opened(run_b) as b:
@@ -175,13 +185,13 @@ def compare(
 
 def export(
     folder: ResultsArgument,
-    pyperf: Annotated[bool, typer.Option("--pyperf", help="pyperf's JSON.")] = False,
+    pyperf: Annotated[bool, typer.Option("--pyperf", help="Write what `python -m pyperf` reads.")] = False,
     metric: Annotated[
-        list[str] | None, typer.Option("--metric", help="Only this one, as in summary.csv; may be repeated.")
+        list[str] | None, typer.Option("--metric", help="Only this figure of summary.csv; may be repeated.")
     ] = None,
     out: Annotated[Path | None, out_option("Write to this file instead of to the terminal.")] = None,
 ) -> None:
-    """Hand the records to other tools: `python -m pyperf stats`, `hist` and `compare_to --table`."""
+    """Write the records as a file for other tools, such as `python -m pyperf compare_to`."""
     from draft_ladder.bench.metrics import shown_in
     from draft_ladder.report.export import pyperf_suite, to_json
 
@@ -206,30 +216,33 @@ def export(
 def instructions(
     variant: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[VARIANT]...", help="Default: the rungs and what goes beyond."),
+        typer.Argument(metavar="[VARIANT]...", help="Variants to count (default: the rungs and beyond)."),
     ] = None,
     record: Annotated[
-        bool, typer.Option("--record", help="Put the counts into tests/instructions.json.")
+        bool, typer.Option("--record", help="Write the counts into tests/instructions.json.")
     ] = False,
     check: Annotated[
-        bool, typer.Option("--check", help="Fail where a phase takes over 2 % more than committed.")
+        bool, typer.Option("--check", help="Fail if a phase takes over 2 % more than is committed.")
     ] = False,
     base: Annotated[
         str | None,
         typer.Option("--base", metavar="REV", help="Compare with this commit, counted here and now."),
     ] = None,
     build_folder: Annotated[
-        Path, typer.Option("--build", metavar="DIR", help="Where the programs are built.")
+        Path, typer.Option("--build", metavar="DIR", help="Where the counted programs are built.")
     ] = Path("build/instructions"),
     json_: JsonOption = False,
 ) -> None:
-    """Count instructions per drafted token under callgrind: the check that noise cannot touch."""
+    """Count the instructions that drafting one token takes, with valgrind: a check that noise cannot touch.
+
+    Needs a checkout of the project, cmake, a C++ compiler and valgrind.
+    """
     from draft_ladder.studies import instructions as counting
 
     variants = variant or counting.default_variants()
     # Read before --record writes over them: counts compared with themselves have never grown.
     committed = counting.load_figures() if record or check else {}
-    key, counts = counting.count_all(_source(counting.ROOT), build_folder, variants)
+    key, counts = counting.count_all(_checkout(counting.ROOT), build_folder, variants)
     if json_:
         print_json({"key": key, "counts": {name: asdict(found) for name, found in counts.items()}})
     else:
@@ -254,9 +267,10 @@ def _print_counts(key: str, counts: dict[str, Counts]) -> None:
     print(as_text(TextTable(title, ("variant", "draft", "update", "merge"), rows)))
 
 
-def _source(root: Path) -> Path:
+def _checkout(root: Path) -> Path:
+    """InputError for an installed package: it holds no sources to compile."""
     if not (root / "CMakeLists.txt").is_file():
-        raise InputError(root, "is not a checkout", "run `ladder instructions` from an editable installation")
+        raise InputError(root, "is not a checkout", "clone the project and `pip install --editable .` there")
     return root
 
 
@@ -264,14 +278,20 @@ def rounds(
     record: Annotated[
         Path | None,
         typer.Option(
-            "--record", metavar="RESULTS", help="Put the finding beside these records, for `claims`."
+            "--record",
+            metavar="RESULTS",
+            help="Write it into this results folder, for `ladder claims`.",
         ),
     ] = None,
     json_: JsonOption = False,
 ) -> None:
-    """Disassemble the search of sorted lists: one loop, no branch on what it reads, its rounds."""
+    """Compile the search of sorted lists and show its machine code's branches and rounds.
+
+    Needs a checkout of the project, a C++ compiler (g++ or clang++) and objdump.
+    """
     from draft_ladder.studies import rounds as machine_code
 
+    _checkout(machine_code.SOURCES.parent)
     flags = str(demand(find("sorted_vectors"), "info", {})["build"]["cxx_flags"])
     found = [machine_code.examine(compiler, flags) for compiler in machine_code.compilers()]
     if not found:
@@ -291,15 +311,20 @@ def rounds(
 
 
 def audit(
-    a: Annotated[str, typer.Argument(metavar="A", help="A variant.")],
-    b: Annotated[str, typer.Argument(metavar="B", help="The variant it is compared with.")],
-    tokens: Annotated[Path, typer.Option(help="Token file: int32, little-endian.")],
-    static: Annotated[Path | None, typer.Option(help="Static cache in llama.cpp's format.")] = None,
+    a: Annotated[str, typer.Argument(metavar="A", help="The variant to check.")],
+    b: Annotated[str, typer.Argument(metavar="B", help="The variant to compare its drafts with.")],
+    tokens: Annotated[
+        Path, typer.Option(metavar="FILE", help="The tokens to draft along: a file of int32 numbers.")
+    ],
+    static: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="The static cache to draft from, in llama.cpp's format."),
+    ] = None,
     n_ctx: NCtxOption = 4096,
     n_draft: NDraftOption = 3,
     json_: JsonOption = False,
 ) -> None:
-    """Explain every difference of two variants' drafts by ties; exit code 3 if one cannot be."""
+    """Check that two variants draft alike, but for ties between equals; exit code 3 where one is wrong."""
     from draft_ladder.studies import audit as auditor
 
     if static is not None:

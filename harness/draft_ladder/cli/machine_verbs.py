@@ -16,19 +16,20 @@ from draft_ladder.peers.available import why_not
 
 
 def list_variants(json_: JsonOption = False) -> None:
-    """List the variants, and why some are not built here."""
+    """List the variants that can be measured here, what each changes, and why some are not built."""
     variants = discover_all()
     if json_:
         print_json([variant.model_dump(mode="json", exclude={"module"}) for variant in variants])
         return
-    table = Table("name", "rung", "group", "rule", "ties", "engine", "format", "changes", box=None)
+    table = Table("name", "rung", "group", "rule, ties", "format", "changes", box=None)
+    table.columns[0].no_wrap = True
     for variant in variants:
         rung = "" if variant.rung is None else str(variant.rung)
+        rule = f"{variant.rule}, {variant.ties}" + (" (in Python)" if variant.engine == "python" else "")
         changes = variant.changes + (f" (against {variant.versus})" if variant.versus else "")
         if (reason := why_not(variant)) is not None:
             changes = f"cannot run here: {reason}"
-        how = variant.group, variant.rule, variant.ties, variant.engine, variant.static_format
-        table.add_row(variant.name, rung, *how, changes)
+        table.add_row(variant.name, rung, variant.group, rule, variant.static_format, changes)
     console = Console(highlight=False)
     console.print(table)
     peers = Table("peer", "package", "version", "licence", "source", box=None)
@@ -41,7 +42,7 @@ def list_variants(json_: JsonOption = False) -> None:
 
 
 def doctor(cache: CacheOption = None, json_: JsonOption = False) -> None:
-    """Check what a run needs: compiler, modules, tokenizer, hub, disk, quiet."""
+    """Check this machine for what a run needs, and say how to get what is missing; nothing is changed."""
     findings = examine(cache_dir(cache))
     if json_:
         print_json([finding._asdict() for finding in findings])

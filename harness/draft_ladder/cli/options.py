@@ -9,34 +9,46 @@ import typer
 
 INT32_MAX = 2**31 - 1  # what the modules take for a number of tokens
 ConfigArgument = Annotated[
-    Path, typer.Argument(metavar="CONFIG", help="Experiment as TOML, e.g. configs/smoke.toml.")
+    Path, typer.Argument(metavar="CONFIG", help="The experiment, such as configs/smoke.toml.")
 ]
 SetOption = Annotated[
     list[str] | None,
-    typer.Option("--set", metavar="KEY=VALUE", help="Override a key of the config; may be repeated."),
+    typer.Option("--set", metavar="KEY=VALUE", help="Replace a value of the config; may be repeated."),
 ]
 TextOption = Annotated[
-    Path | None, typer.Option("--text", metavar="DIR", help="Value of ${LADDER_TEXT} in the config.")
+    Path | None,
+    typer.Option("--text", metavar="DIR", help="The folder of texts that the config calls ${LADDER_TEXT}."),
 ]
 CacheOption = Annotated[
     Path | None,
-    typer.Option("--cache-dir", metavar="DIR", help="Default: LADDER_CACHE_DIR or ~/.cache/draft-ladder."),
+    typer.Option(
+        "--cache-dir",
+        metavar="DIR",
+        help="Where files made are kept (default: LADDER_CACHE_DIR or ~/.cache/draft-ladder).",
+    ),
 ]
 ResultsOption = Annotated[
-    Path, typer.Option("--results", metavar="DIR", help="Holds <machine>/<experiment>/.")
+    Path, typer.Option("--results", metavar="DIR", help="Where records are kept, by machine.")
 ]
-PlotsOption = Annotated[Path, typer.Option("--plots", metavar="DIR", help="Holds <machine>/<experiment>/.")]
+PlotsOption = Annotated[Path, typer.Option("--plots", metavar="DIR", help="Where charts go, by machine.")]
 MachineOption = Annotated[
     str | None,
-    typer.Option("--machine", metavar="NAME", help="Folder name instead of the one made from the CPU."),
+    typer.Option("--machine", metavar="NAME", help="What to call this machine (default: from its CPU)."),
 ]
-NCtxOption = Annotated[int, typer.Option("--n-ctx", min=2, max=INT32_MAX, help="Tokens in a chunk.")]
-NDraftOption = Annotated[int, typer.Option("--n-draft", min=0, max=INT32_MAX, help="Most tokens in a draft.")]
-JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON for machines.")]
+NCtxOption = Annotated[
+    int, typer.Option("--n-ctx", min=2, max=INT32_MAX, help="Context length: tokens in a chunk.")
+]
+NDraftOption = Annotated[
+    int, typer.Option("--n-draft", min=0, max=INT32_MAX, help="Max tokens in one draft.")
+]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
 RESULTS, PLOTS = Path("results"), Path("plots")
-ForceOption = Annotated[bool, typer.Option("--force", help="Measure again what was measured already.")]
+ForceOption = Annotated[bool, typer.Option("--force", help="Measure again what is already measured.")]
 TargetArgument = Annotated[
-    Path, typer.Argument(metavar="CONFIG|RESULTS", help="A config, or results/<machine>/<experiment>.")
+    Path,
+    typer.Argument(
+        metavar="CONFIG|RESULTS", help="An experiment's config, or its folder results/<machine>/<experiment>."
+    ),
 ]
 
 

@@ -12,6 +12,7 @@ from draft_ladder.cli import (
     cache_verbs,
     e2e_verbs,
     evidence_verbs,
+    leave,
     machine_verbs,
     peers_verb,
     replay_verb,
@@ -26,8 +27,8 @@ app = typer.Typer(
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     rich_markup_mode="rich",
-    help="Measures prompt-lookup drafting, one data structure at a time, from text to chart.",
-    epilog="Exit codes: 0 ok, 1 some run failed, 2 usage, config or input, 3 drafts differ, 130 interrupted.",
+    help="Measures how fast prompt-lookup drafting can be, one data structure at a time, from text to chart.",
+    epilog="Exit codes: 0 ok, 1 some run failed, 2 bad option or file, 3 drafts differ, 130 interrupted.",
 )
 app.command("doctor")(machine_verbs.doctor)
 app.command("list")(machine_verbs.list_variants)
@@ -56,28 +57,42 @@ app.command("ledgers")(e2e_verbs.ledgers)
 
 def run_program() -> None:
     """Run the verb that the command line names; every foreseen error is one line and its exit code."""
+    interruptible = signal.getsignal(signal.SIGINT) is leave
+    try:
+        if interruptible:  # from here on there is something to clean up
+            signal.signal(signal.SIGINT, signal.default_int_handler)
+        code = _run_verb()
+    except KeyboardInterrupt:
+        code = ExitCode.INTERRUPTED
+    if code == ExitCode.INTERRUPTED:  # typer may have turned the interrupt into this code itself
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        stderr.print("ladder: interrupted; run again to continue", style="red")
+    elif interruptible:
+        signal.signal(signal.SIGINT, leave)
+    sys.stdout.flush()
+    sys.exit(code)
+
+
+def _run_verb() -> int:
+    """The exit code of the verb; what went wrong is said."""
     signal.signal(signal.SIGTERM, _terminate)
     try:
-        code = app(standalone_mode=False)
+        return int(app(standalone_mode=False) or 0)
     except LadderError as error:
         stderr.print(f"ladder: {error}", style="red", markup=False)
-        code = error.exit_code
-    except (KeyboardInterrupt, typer.Abort):
-        code = ExitCode.INTERRUPTED
+        return error.exit_code
+    except typer.Abort:
+        return ExitCode.INTERRUPTED
     except typer.Exit as exit_:
-        code = exit_.exit_code
+        return exit_.exit_code
     except OSError as error:  # of a place nobody foresaw; what is half written is removed where it was opened
         where, reason = error.filename or "the system", error.strerror or type(error).__name__
         stderr.print(
             f"ladder: {where}: {reason}; check free space and permissions", style="red", markup=False
         )
-        code = ExitCode.USAGE
+        return ExitCode.USAGE
     except Exception as error:
-        code = _usage_error(error)
-    if code == ExitCode.INTERRUPTED:  # typer may have turned the interrupt into this code itself
-        stderr.print("ladder: interrupted; run again to continue", style="red")
-    sys.stdout.flush()
-    sys.exit(int(code or 0))
+        return _usage_error(error)
 
 
 def _terminate(number: int, frame: object) -> None:

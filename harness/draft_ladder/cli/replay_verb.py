@@ -22,30 +22,37 @@ from draft_ladder.data.cache import check_same_tokenizer
 
 
 def replay(
-    variant: Annotated[str, typer.Argument(metavar="VARIANT", help="Name of a variant, see `ladder list`.")],
-    tokens: Annotated[Path, typer.Option("--tokens", metavar="FILE", help="int32 token file to replay.")],
+    variant: Annotated[
+        str, typer.Argument(metavar="VARIANT", help="The drafter to run; `ladder list` names them.")
+    ],
+    tokens: Annotated[
+        Path,
+        typer.Option("--tokens", metavar="FILE", help="The tokens to draft along: a file of int32 numbers."),
+    ],
     static: Annotated[
         Path | None,
         typer.Option(
-            "--static", metavar="FILE", help="Static cache: llama.cpp's format or the variant's own."
+            "--static", metavar="FILE", help="The static cache, in llama.cpp's or the variant's format."
         ),
     ] = None,
     n_ctx: NCtxOption = 4096,
     n_draft: NDraftOption = 3,
     dump: Annotated[
-        Path | None, typer.Option("--dump", metavar="FILE", help="Write every draft here.")
+        Path | None,
+        typer.Option("--dump", metavar="FILE", help="Write every draft to this file, one a line."),
     ] = None,
-    timing: Annotated[str, typer.Option("--timing", help="call, chunk or histogram.")] = "call",
+    timing: Annotated[str, typer.Option("--timing", help="call, chunk or histogram (of calls).")] = "call",
     axis: Annotated[
-        list[str] | None, typer.Option("--axis", metavar="NAME=VALUE", help="The variant's own option.")
+        list[str] | None,
+        typer.Option("--axis", metavar="NAME=VALUE", help="A setting of this variant, such as hash=xor."),
     ] = None,
-    cpu: Annotated[int | None, typer.Option("--cpu", min=0, help="Pin the worker to this core.")] = None,
+    cpu: Annotated[int | None, typer.Option("--cpu", min=0, help="Run on this core alone.")] = None,
     timeout_s: Annotated[
-        float | None, typer.Option("--timeout-s", help="End the worker after this time.")
+        float | None, typer.Option("--timeout-s", help="Give up after this many seconds.")
     ] = None,
     json_: JsonOption = False,
 ) -> None:
-    """Replay a token file with one variant in one fresh process: the primitive under everything."""
+    """Draft along a token file with one variant, in a process of its own, and print what it took."""
     _check_options(timing, timeout_s, cpu)
     if dump is not None:
         refuse_overwriting(dump, tokens, static)

@@ -47,11 +47,11 @@ def run(
     machine: MachineOption = None,
     force: ForceOption = False,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Show the runs in their order and make none.")
+        bool, typer.Option("--dry-run", help="Show which runs there would be, in their order, and make none.")
     ] = False,
     json_: JsonOption = False,
 ) -> None:
-    """Run an experiment: make what it needs, measure what is missing, check the drafts."""
+    """Run an experiment: make the texts and caches it needs, measure what is missing, check the drafts."""
     code = _run(config, set_, text, cache, results, machine, force, dry_run, json_)
     raise typer.Exit(int(code))
 
@@ -153,7 +153,7 @@ def stats(
     machine: MachineOption = None,
     json_: JsonOption = False,
 ) -> None:
-    """Write runs.csv and summary.csv from a results folder's records, and print the figures."""
+    """Print the figures of an experiment and write them to runs.csv and summary.csv."""
     _stats(_results_folder(target, results, machine), json_)
 
 
@@ -187,7 +187,7 @@ def charts(
     plots: PlotsOption = PLOTS,
     machine: MachineOption = None,
 ) -> None:
-    """Draw the charts from a results folder alone."""
+    """Draw the charts of an experiment from its records alone."""
     _charts(_results_folder(target, results, machine), plots)
 
 
@@ -213,7 +213,7 @@ def all_(
     machine: MachineOption = None,
     force: ForceOption = False,
 ) -> None:
-    """Run an experiment, then write its statistics and charts: from text to picture."""
+    """Run an experiment, print its figures and draw its charts: `run`, `stats` and `charts` in one."""
     code = _run(config, set_, text, cache, results, machine, force, dry_run=False, json_=False)
     experiment, _ = load_experiment(config, set_ or [])
     folder = results / environment.machine_folder(machine) / experiment.name

@@ -26,34 +26,41 @@ from draft_ladder.studies.corpus_stats import corpus_stats
 from draft_ladder.studies.corpus_stats import table as stats_table
 
 corpus_app = typer.Typer(
-    cls=CutByDefault, no_args_is_help=True, help="Corpora: cut one from a source, or look into tokens."
+    cls=CutByDefault,
+    no_args_is_help=True,
+    help="Make a corpus from a text source, or look at the statistics of one.",
 )
 
 
 @corpus_app.command("cut")
 def corpus(
     source: Annotated[
-        str, typer.Argument(metavar="SOURCE", help="default, wikitext-103, stdlib, files, synthetic.")
+        str, typer.Argument(metavar="SOURCE", help="default, wikitext-103, stdlib, files or synthetic.")
     ],
-    size_mb: Annotated[
-        float, typer.Option("--size-mb", help="MB (10^6 bytes) of the source, cut at a line end.")
-    ],
+    size_mb: Annotated[float, typer.Option("--size-mb", help="How much text to take, in MB (10^6 bytes).")],
     train: Annotated[
-        list[str] | None, typer.Option("--train", metavar="GLOB", help="Corpus files (source files).")
+        list[str] | None,
+        typer.Option(
+            "--train", metavar="GLOB", help="Files to count n-grams from (source `files`); may be repeated."
+        ),
     ] = None,
     replay_: Annotated[
-        list[str] | None, typer.Option("--replay", metavar="GLOB", help="Text to replay (source files).")
+        list[str] | None,
+        typer.Option(
+            "--replay", metavar="GLOB", help="Files to draft along (source `files`); may be repeated."
+        ),
     ] = None,
     path: Annotated[
-        str | None, typer.Option("--path", metavar="DIR", help="A local copy (source wikitext-103).")
+        str | None,
+        typer.Option("--path", metavar="DIR", help="A copy you have already (source `wikitext-103`)."),
     ] = None,
     clip: Annotated[
-        bool, typer.Option("--clip", help="Take what there is where the source has less.")
+        bool, typer.Option("--clip", help="Take all there is where the source has less, instead of an error.")
     ] = False,
     cache: CacheOption = None,
     json_: JsonOption = False,
 ) -> None:
-    """Make a corpus and the text to replay, as plain files in the cache."""
+    """Make a corpus to count and a text to replay from a source of text, as plain files in the cache."""
     options = {"train": train, "replay": replay_, "path": path}
     config = corpus_source({"source": source, **{key: value for key, value in options.items() if value}})
     where = cache_dir(cache)
@@ -67,18 +74,18 @@ def corpus(
 
 
 def tokens(
-    text: Annotated[Path, typer.Argument(metavar="TEXT", help="A text file.")],
+    text: Annotated[Path, typer.Argument(metavar="TEXT", help="The text to tokenise.")],
     tokenizer: Annotated[
-        str, typer.Option("--tokenizer", help="tekken, gguf:PATH, or a tokenizer.json.")
+        str, typer.Option("--tokenizer", help="tekken, gguf:FILE or a tokenizer.json.")
     ] = "tekken",
     out: Annotated[Path | None, out_option("Copy the token file to this file.")] = None,
     jobs: Annotated[
-        int | None, typer.Option("--jobs", min=1, help="Threads; default: all usable cores.")
+        int | None, typer.Option("--jobs", min=1, help="Threads to use (default: one for each usable core).")
     ] = None,
     cache: CacheOption = None,
     json_: JsonOption = False,
 ) -> None:
-    """Turn a text into a file of int32 tokens."""
+    """Turn a text into a file of int32 tokens, by the tokenizer you name."""
     if out is not None:
         refuse_overwriting(out, text)
     with stages() as progress:
@@ -112,19 +119,26 @@ def _print_artifacts(artifacts: dict[str, dict[str, Any]], json_: bool) -> None:
 @corpus_app.command("stats")
 def stats(
     files: Annotated[
-        list[Path], typer.Argument(metavar="FILE.tok...", help="Token files; several make a table.")
+        list[Path],
+        typer.Argument(metavar="FILE.tok...", help="The token files to look at; several give a table."),
     ],
     replay: Annotated[
         Path | None,
-        typer.Option("--replay", metavar="FILE.tok", help="Replay this text: hit rate, acceptance."),
+        typer.Option(
+            "--replay", metavar="FILE.tok", help="Draft along these tokens, for hit rate and acceptance."
+        ),
     ] = None,
     static: Annotated[
         Path | None,
-        typer.Option("--static", metavar="FILE", help="Static cache to replay with (default: counted now)."),
+        typer.Option(
+            "--static",
+            metavar="FILE",
+            help="The static cache to draft from (default: FILE.tok's).",
+        ),
     ] = None,
     json_: JsonOption = False,
 ) -> None:
-    """Print the statistics of token files that decide how well n-gram drafting does.
+    """Print what decides how well n-gram drafting does on a text: successors, repeats, rare words.
 
     With --static alone the (one) file itself is what is replayed.
     """
@@ -144,10 +158,12 @@ def stats(
 
 @corpus_app.command("compare")
 def compare(
-    config: Annotated[Path, typer.Argument(metavar="CONFIG", help="Whose corpus is real text.")],
+    config: Annotated[
+        Path, typer.Argument(metavar="CONFIG", help="The experiment whose real text is compared.")
+    ],
     set_: SetOption = None,
     text: TextOption = None,
-    seed: Annotated[int, typer.Option("--seed", min=0, help="Of the synthetic language.")] = 1,
+    seed: Annotated[int, typer.Option("--seed", min=0, help="Which synthetic language to use.")] = 1,
     out: Annotated[Path | None, out_option("Write the record and its page there.", "FOLDER")] = None,
     cache: CacheOption = None,
     json_: JsonOption = False,

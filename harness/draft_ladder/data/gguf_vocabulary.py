@@ -188,23 +188,27 @@ class _Reader:
         if kind in _NUMBERS:
             return self.numbers(kind)[0]
         if kind == _STRING:
-            return self.text() if wanted else self.skip(self.count())
+            return self._texts(1, wanted)[0]
         if kind != _ARRAY:
             self.fail(f"value type {kind} is unknown", "update the program, or " + OTHER_WAY)
         start = self.offset
         kind, length = self.count(4), self.count()
-        if kind in _NUMBERS and wanted:
-            return list(self.numbers(kind, length))
-        if kind in _NUMBERS:
-            return self.skip(length * struct.calcsize("<" + _NUMBERS[kind]))
-        if kind != _STRING:
+        if kind == _STRING:
+            return self._texts(length, wanted)
+        if kind not in _NUMBERS:
             self.fail(f"arrays of type {kind} are not read", "update the program, or " + OTHER_WAY, start)
-        # Not a list of `length`: a false length must meet the file's end, not the memory's.
         if wanted:
-            return [self.text() for _ in range(length)]
-        for _ in range(length):
-            self.skip(self.count())
+            return list(self.numbers(kind, length))
+        self.skip(length * struct.calcsize("<" + _NUMBERS[kind]))
         return None
+
+    def _texts(self, n: int, wanted: bool) -> list[str]:
+        # Not a list of `n`: a false length must meet the file's end, not the memory's.
+        if wanted:
+            return [self.text() for _ in range(n)]
+        for _ in range(n):
+            self.skip(self.count())
+        return [""]
 
 
 def _fields(path: Path) -> dict[str, Value]:

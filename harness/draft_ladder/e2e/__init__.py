@@ -1,1 +1,1 @@
-"""End to end: a real model answers with each drafter, and four ledgers say what it was worth."""
+"""End to end: a real model answers with each drafter, and a report in four ledgers says what it was worth."""

@@ -1,7 +1,7 @@
-"""What verifying costs, and what follows: the break-even acceptance, and advice on n_draft.
+"""What verifying costs, and what follows: the break-even accepted length, and advice on n_draft.
 
 A draft of k tokens turns a decode of 1 token into one of k + 1. It pays if the accepted tokens make up for
-that: with `accepted` tokens a call, (1 + accepted) / cost(k + 1) has to beat 1 / cost(1).
+that: with a mean accepted length of a, (1 + a) / cost(k + 1) has to beat 1 / cost(1).
 """
 
 from __future__ import annotations
@@ -9,14 +9,13 @@ from __future__ import annotations
 import statistics
 import time
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass
 
 import numpy as np
 
 from draft_ladder.base.errors import InputError
 from draft_ladder.llama.generation import LanguageModel
-from draft_ladder.llama.model import TokenArray
+from draft_ladder.llama.library import TokenArray
 
 BATCHES = tuple(range(1, 33))
 # Drafting is recommended only if it is expected to gain more than the noise of such measurements.
@@ -36,14 +35,18 @@ class CostPoint:
 
 @dataclass(frozen=True)
 class Option:
-    """What drafting with `n_draft` is expected to bring (0: no drafting)."""
+    """What drafting with `n_draft` is expected to bring (0: no drafting).
+
+    `mean_accepted_length`: draft tokens accepted per draft call, without the token the model adds itself;
+    `break_even_length`: the length at which drafting costs what it brings.
+    """
 
     n_draft: int
     tokens_per_s: float
     speedup: float
     drafted_per_call: float
-    accepted_per_call: float
-    break_even_per_call: float
+    mean_accepted_length: float
+    break_even_length: float
 
 
 @dataclass(frozen=True)
@@ -61,19 +64,15 @@ class Advice:
             return (
                 f"do not draft: with the best, n_draft {best.n_draft}, new tokens are expected "
                 f"{best.speedup:.2f} times as fast as without "
-                f"({best.accepted_per_call:.2f} tokens accepted a call; "
-                f"{best.break_even_per_call:.2f} are needed to break even)"
+                f"(mean accepted length {best.mean_accepted_length:.2f}; "
+                f"{best.break_even_length:.2f} is needed to break even)"
             )
         return (
             f"n_draft {self.n_draft}: new tokens are expected {best.speedup:.2f} times as fast as without "
             f"drafting, {best.tokens_per_s:.1f} a second, the prompt's time left out "
-            f"({best.accepted_per_call:.2f} tokens accepted a call; "
-            f"{best.break_even_per_call:.2f} are needed to break even)"
+            f"(mean accepted length {best.mean_accepted_length:.2f}; "
+            f"{best.break_even_length:.2f} is needed to break even)"
         )
-
-    def report(self) -> dict[str, Any]:
-        """For JSON."""
-        return {**asdict(self), "options": [asdict(option) for option in self.options]}
 
 
 def measure_costs(
@@ -131,7 +130,7 @@ class CostCurve:
         return float(np.interp(batch, self._sizes, self._costs))
 
     def break_even(self, n_draft: int) -> float:
-        """Accepted tokens a call at which a draft of n_draft tokens costs what it brings.
+        """Mean accepted length at which a draft of n_draft tokens costs what it brings.
 
         More than n_draft means that it cannot pay.
         """
@@ -167,8 +166,8 @@ def advise(
                 tokens_per_s=new_tokens * 1e9 / spent,
                 speedup=new_tokens * baseline / spent,
                 drafted_per_call=sum(drafted for drafted, _ in cut) / len(cut),
-                accepted_per_call=sum(accepted for _, accepted in cut) / len(cut),
-                break_even_per_call=even / len(cut),
+                mean_accepted_length=sum(accepted for _, accepted in cut) / len(cut),
+                break_even_length=even / len(cut),
             )
         )
     best = max(options[1:], key=lambda option: option.speedup, default=options[0])

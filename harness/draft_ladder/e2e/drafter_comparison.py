@@ -10,14 +10,17 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 
-from draft_ladder.llama.draft_model import common_prefix
-from draft_ladder.llama.model import TokenArray
+from draft_ladder.llama.draft_model import EAGER, LadderDraft, common_prefix
+from draft_ladder.llama.library import TokenArray
 
 Drafting = Callable[[npt.NDArray[np.intc]], npt.NDArray[np.intc]]
+Answers = Sequence[tuple[TokenArray, Sequence[int]]]  # (prompt, what the model said) by prompt
 
 
 @dataclass
@@ -31,7 +34,22 @@ class DrafterFigures:
     call_ns_total: int = 0
 
 
-def follow_answers(drafting: Drafting, answers: Sequence[tuple[TokenArray, Sequence[int]]]) -> DrafterFigures:
+def compare_drafters(
+    variant: str, static: Path, eager_static: Path, n_draft: int, answers: Answers
+) -> dict[str, DrafterFigures]:
+    """Each of the users' drafters along the same answers; `eager_static` is in a format EAGER can load."""
+    lookup = import_module("llama_cpp.llama_speculative").LlamaPromptLookupDecoding
+    drafters: dict[str, Drafting] = {
+        "ladder_static": LadderDraft(static, variant=variant, n_draft=n_draft),
+        "ladder_bare": LadderDraft(variant=variant, n_draft=n_draft),
+        "ladder_eager": LadderDraft(eager_static, thresholds=EAGER, n_draft=n_draft),
+        "ladder_eager_bare": LadderDraft(thresholds=EAGER, n_draft=n_draft),
+        "llama_prompt_lookup": lookup(num_pred_tokens=n_draft),
+    }
+    return {name: follow_answers(drafting, answers) for name, drafting in drafters.items()}
+
+
+def follow_answers(drafting: Drafting, answers: Answers) -> DrafterFigures:
     """Draft along (prompt, answer) pairs one after the other, with one drafter."""
     figures = DrafterFigures()
     for prompt, answer in answers:

@@ -17,7 +17,7 @@ from draft_ladder.base.manifests import (
     write_atomic,
 )
 from draft_ladder.base.variants import Variant
-from draft_ladder.bench.config import fill_in
+from draft_ladder.bench.config import fill_in, fill_in_text
 from draft_ladder.bench.prepare import converted
 from draft_ladder.bench.runner import StaticFile
 from draft_ladder.data.cache import SUFFIXES, build_static_cache, static_format_of
@@ -26,12 +26,11 @@ from draft_ladder.data.resolve import resolve_source
 from draft_ladder.data.tokenizers import Tokenizer
 from draft_ladder.data.tokens import tokenize_file
 from draft_ladder.e2e.records import E2eConfig
-from draft_ladder.e2e.workloads import Workload, fill_in_text, read_prompts, reference_text
-from draft_ladder.llama.draft_model import (
-    check_largest_token,
-    check_tokenizer,
-)
-from draft_ladder.llama.model import Model, TokenArray, Vocabulary
+from draft_ladder.e2e.workloads import Workload, read_prompts, reference_text
+from draft_ladder.llama.library import TokenArray
+from draft_ladder.llama.model import Model
+from draft_ladder.llama.static_cache import check_largest_token, check_tokenizer
+from draft_ladder.llama.vocabulary import Vocabulary
 
 Note = Callable[[str], None]
 

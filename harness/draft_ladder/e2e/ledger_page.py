@@ -1,4 +1,4 @@
-"""The ledgers for people: a page of tables and sentences, and all figures as CSV."""
+"""The end-to-end report: a page of tables and sentences, and all figures as CSV."""
 
 from __future__ import annotations
 
@@ -122,8 +122,8 @@ def _page(ledgers: Ledgers) -> Iterable[str]:
     yield from _answer_table(ledgers)
     yield ""
     yield (
-        "Drafts of one tie class are identical, so its variants accept the same tokens: what differs in a "
-        "workload between them is drafting time and noise. The answer's time includes the prompt's, and "
+        "Drafts of one equivalence group are identical, so its variants accept the same tokens: what differs "
+        "in a workload between them is drafting time and noise. The answer's time includes the prompt's, and "
         "`update` counts the prompt too. Between two drafts of an answer the model runs through the "
         "processor's caches, which a replay does not have to suffer."
     )
@@ -146,7 +146,7 @@ def _answer_table(ledgers: Ledgers) -> Iterable[str]:
     head = (
         "workload", "variant", "tokens/s", "against none", "prefill ms", "draft µs", "update µs",
         "verify ms", "sample µs", "merge µs", "other µs", "drafting's share", "drafted/call",
-        "accepted/call", "acceptance", "by position", "replayed acceptance", "µs/drafted",
+        "mean accepted length", "acceptance", "by position", "replayed acceptance", "µs/drafted",
         "replayed µs/drafted",
     )  # fmt: skip
     lines = []
@@ -158,7 +158,7 @@ def _answer_table(ledgers: Ledgers) -> Iterable[str]:
                 _figure(row.prefill_ms, 1), _figure(row.draft_us), _figure(row.update_us),
                 _figure(row.verify_ms, 1), _figure(row.sample_us, 1), _figure(row.merge_us),
                 _figure(row.other_us, 1), f"{row.drafting_share:.3%}", _figure(row.drafted_per_call),
-                _figure(row.accepted_per_call), _share(row.acceptance), positions,
+                _figure(row.mean_accepted_length), _share(row.acceptance), positions,
                 _share(row.replayed_acceptance), _figure(row.draft_us_per_drafted, 3),
                 _figure(row.replayed_us_per_drafted, 3),
             )
@@ -193,7 +193,7 @@ def _drafter_table(ledgers: Ledgers) -> Iterable[str]:
         "calls",
         "µs/call",
         "drafted/call",
-        "accepted/call",
+        "mean accepted length",
         "acceptance",
         "hit rate",
     )
@@ -202,7 +202,7 @@ def _drafter_table(ledgers: Ledgers) -> Iterable[str]:
         [
             (
                 row.workload, DRAFTERS[row.drafter], str(row.calls), _figure(row.us_per_call, 1),
-                _figure(row.drafted_per_call), _figure(row.accepted_per_call, 3), _share(row.acceptance),
+                _figure(row.drafted_per_call), _figure(row.mean_accepted_length, 3), _share(row.acceptance),
                 _share(row.hit_rate),
             )
             for row in ledgers.drafters

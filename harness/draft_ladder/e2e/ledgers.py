@@ -1,4 +1,4 @@
-"""The ledger page of an end-to-end run, from its records alone: a table, a figure, and one sentence.
+"""The figures of the end-to-end report, from a run's records alone.
 
 Four ledgers side by side, because each of them alone misleads: (1) drafting latency, (2) the model's
 verification and its real acceptance, (3) building, loading and memory of the cache, (4) the answer's time.
@@ -7,19 +7,20 @@ A draft is not an answer: how much faster drafts come says little about how much
 
 from __future__ import annotations
 
+import statistics
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from draft_ladder.base.errors import InputError
-from draft_ladder.bench.records import load_json
+from draft_ladder.base.validation import load_versioned
 from draft_ladder.bench.schema_1 import upgraded_style
 from draft_ladder.e2e.cost import CostPoint
 from draft_ladder.e2e.records import INDEX_NAME, NO_DRAFTING, SCHEMA, E2eRecord, read_record
 
 ALL = "all"
-PHASES_OFF_MOST = 0.02  # of the wall time
+MAX_PHASES_OFF = 0.02  # of the wall time
 NS_PER_MS = 1e6
 
 
@@ -27,6 +28,7 @@ NS_PER_MS = 1e6
 class Row:
     """One workload (or all of them) with one variant. Times are per generated token unless named otherwise.
 
+    `mean_accepted_length`: draft tokens accepted per draft call, without the token the model adds itself.
     Null where there is nothing to divide by: nothing drafted, or no drafter at all.
     """
 
@@ -50,7 +52,7 @@ class Row:
     replayed_acceptance: float | None
     replayed_us_per_drafted: float | None
     drafted_per_call: float | None
-    accepted_per_call: float | None
+    mean_accepted_length: float | None
     hit_rate: float | None
     acceptance_by_position: tuple[float | None, ...]
     same_text: int
@@ -79,7 +81,7 @@ class DrafterRow:
     calls: int
     us_per_call: float | None
     drafted_per_call: float | None
-    accepted_per_call: float | None
+    mean_accepted_length: float | None
     acceptance: float | None
     hit_rate: float | None
 
@@ -101,7 +103,7 @@ class Difference:
 
 @dataclass(frozen=True)
 class Ledgers:
-    """Everything the page is made of."""
+    """Everything the end-to-end report is made of."""
 
     index: dict[str, Any]
     rows: tuple[Row, ...]
@@ -124,9 +126,7 @@ def load_ledgers(folder: Path) -> Ledgers:
     path = folder / INDEX_NAME
     if not path.is_file():
         raise InputError(path, "is missing", "run `ladder e2e` to its end first")
-    index = load_json(path)
-    if index.get("schema") != SCHEMA:
-        raise InputError(f"{path}: schema", f"{index.get('schema')!r} is not {SCHEMA}", "update Draft Ladder")
+    index = load_versioned(path, SCHEMA, "run `ladder e2e` again")
     try:
         return _from_index(folder, index)
     except (KeyError, TypeError, IndexError, ZeroDivisionError) as error:
@@ -176,7 +176,7 @@ def _check_answers(runs: Path, generations: Sequence[E2eRecord]) -> None:
     for record in generations:
         measured, path = record.measured, runs / f"{record.key}.json"
         wall, phases = measured["outer_wall_ns"], sum(measured["phases_ns"].values())
-        if measured["wall_ns"] <= 0 or abs(phases - wall) > PHASES_OFF_MOST * wall:
+        if measured["wall_ns"] <= 0 or abs(phases - wall) > MAX_PHASES_OFF * wall:
             problem = f"its phases sum to {phases} ns, its wall time is {wall}"
             raise InputError(path, problem, "run again with --force")
         answer = expected[record.spec["workload"], record.spec["prompt"], record.spec["repeat"]]
@@ -241,7 +241,7 @@ def _row(
         replayed_acceptance=_ratio(_sum(replays, "n_accept"), _sum(replays, "n_drafted")),
         replayed_us_per_drafted=_ratio(replay_ns / 1e3, _sum(replays, "n_drafted")),
         drafted_per_call=_ratio(drafted, calls),
-        accepted_per_call=_ratio(_sum(answers, "n_accept"), calls),
+        mean_accepted_length=_ratio(_sum(answers, "n_accept"), calls),
         hit_rate=_ratio(_sum(answers, "hit_calls"), calls),
         acceptance_by_position=_by_position(answers),
         same_text=sum(1 for a in answers if a.get("divergence") is None),
@@ -263,11 +263,8 @@ def _by_position(answers: Sequence[dict[str, Any]]) -> tuple[float | None, ...]:
 
 
 def _median(values: Iterable[float | None]) -> float | None:
-    known = sorted(value for value in values if value is not None)
-    if not known:
-        return None
-    middle = len(known) // 2
-    return known[middle] if len(known) % 2 else (known[middle - 1] + known[middle]) / 2
+    known = [value for value in values if value is not None]
+    return statistics.median(known) if known else None
 
 
 def _scaled(value: float | None, unit: float) -> float | None:
@@ -312,7 +309,7 @@ def _drafter_rows(index: dict[str, Any], records: Sequence[E2eRecord]) -> Iterab
                 calls=calls,
                 us_per_call=_ratio(sums["call_ns_total"] / 1e3, calls),
                 drafted_per_call=_ratio(sums["drafted"], calls),
-                accepted_per_call=_ratio(sums["accepted"], calls),
+                mean_accepted_length=_ratio(sums["accepted"], calls),
                 acceptance=_ratio(sums["accepted"], sums["drafted"]),
                 hit_rate=_ratio(sums["hit_calls"], calls),
             )

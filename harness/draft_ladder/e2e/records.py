@@ -16,13 +16,12 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 
 from draft_ladder.base.errors import InputError
 from draft_ladder.base.manifests import canonical_json, write_atomic
-from draft_ladder.base.validation import first_problem
+from draft_ladder.base.validation import MEASURE_AGAIN, first_problem, load_versioned
 from draft_ladder.bench import environment
-from draft_ladder.bench.config import parse_override
-from draft_ladder.bench.records import load_json
+from draft_ladder.bench.config import fill_in_text, parse_override
 from draft_ladder.data.resolve import CorpusSource, put_named_corpus
 from draft_ladder.e2e.cost import BATCHES
-from draft_ladder.e2e.workloads import Workload, fill_in_text
+from draft_ladder.e2e.workloads import Workload
 
 SCHEMA = 1
 INDEX_NAME = "e2e.json"
@@ -153,12 +152,12 @@ def key_of(kind: str, spec: dict[str, Any]) -> str:
 
 def read_record(path: Path) -> E2eRecord:
     """One record; InputError names the file and a remedy."""
-    content = load_json(path)
+    content = load_versioned(path, SCHEMA)
     try:
         return E2eRecord.model_validate(content)
     except ValidationError as error:
         found = first_problem(error, content)
-        raise InputError(found.at(path), found.problem, "remove it and run again") from error
+        raise InputError(found.at(path), found.problem, MEASURE_AGAIN) from error
 
 
 class Store:

@@ -14,39 +14,30 @@ decides what they measure; what is there already is not made again. Five kinds:
 from __future__ import annotations
 
 import hashlib
-import os
 import platform
 import time
-from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from functools import partial
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from draft_ladder.base.interfaces import Drafter
 from draft_ladder.base.locks import folder_lock
-from draft_ladder.base.manifests import (
-    cache_dir,
-    package_version,
-    sha256_file,
-)
-from draft_ladder.base.variants import Variant, find
+from draft_ladder.base.manifests import package_version
+from draft_ladder.base.variants import Variant
 from draft_ladder.bench import environment
 from draft_ladder.bench.launch import demand
-from draft_ladder.e2e.cost import BATCHES, Advice, CostCurve, CostPoint, advise, measure_costs
-from draft_ladder.e2e.drafter_comparison import follow_answers
-from draft_ladder.e2e.inputs import Inputs, Note, Work, prepare_static, prepare_works
-from draft_ladder.e2e.records import INDEX_NAME, NO_DRAFTING, SCHEMA, E2eConfig, Store, model_path, write_json
-from draft_ladder.llama.draft_model import (
-    DEFAULT_VARIANT,
-    EAGER,
-    LadderDraft,
-    load_static,
-)
+from draft_ladder.e2e.cost import BATCHES, measure_costs
+from draft_ladder.e2e.drafter_comparison import compare_drafters
+from draft_ladder.e2e.inputs import Inputs, Note, Work
+from draft_ladder.e2e.records import INDEX_NAME, NO_DRAFTING, SCHEMA, E2eConfig, Store, write_json
+from draft_ladder.e2e.session import Options, default_variant, opened
 from draft_ladder.llama.generation import Generation, generate, logits_without_drafting
-from draft_ladder.llama.model import Model, TokenArray, model_tokenizer, read_vocabulary
+from draft_ladder.llama.library import TokenArray
+from draft_ladder.llama.model import Model
+from draft_ladder.llama.static_cache import load_static
 
 
 class Experiment:
@@ -57,7 +48,7 @@ class Experiment:
     ) -> None:
         self.config, self.inputs, self.model, self.note = config, inputs, model, note
         self.folder, self.store = folder, Store(folder, force=force)
-        self._drafters: dict[str, Any] = {}
+        self._drafters: dict[str, _Remembering] = {}
         self._answers: dict[tuple[str, int], list[int]] = {}
         # What is measured elsewhere, or with another llama.cpp, is not the same measurement.
         self.place = {
@@ -211,16 +202,8 @@ class Experiment:
 
         def measure() -> dict[str, Any]:
             self.note(f"{work.workload.name}: LadderDraft beside LlamaPromptLookupDecoding")
-            n_draft = self.config.n_draft
-            lookup = import_module("llama_cpp.llama_speculative").LlamaPromptLookupDecoding
-            drafters: dict[str, Any] = {
-                "ladder_static": LadderDraft(static.path, variant=name, n_draft=n_draft),
-                "ladder_bare": LadderDraft(variant=name, n_draft=n_draft),
-                "ladder_eager": LadderDraft(eager.path, thresholds=EAGER, n_draft=n_draft),
-                "ladder_eager_bare": LadderDraft(thresholds=EAGER, n_draft=n_draft),
-                "llama_prompt_lookup": lookup(num_pred_tokens=n_draft),
-            }
-            return {key: asdict(follow_answers(drafter, answers)) for key, drafter in drafters.items()}
+            found = compare_drafters(name, static.path, eager.path, self.config.n_draft, answers)
+            return {key: asdict(figures) for key, figures in found.items()}
 
         self.store.measure("drafters", spec, measure)
 
@@ -273,14 +256,13 @@ class Experiment:
         self.note(f"{work.workload.name} {i + 1}: {name}: {rate:.1f} tokens/s")
         return measured
 
-    def _drafter(self, variant: Variant, before: list[TokenArray]) -> Any:
+    def _drafter(self, variant: Variant, before: list[TokenArray]) -> _Remembering:
         """The variant's drafter: its static cache, the workload's earlier prompts in its dynamic one."""
         if variant.name not in self._drafters:
-            module = variant.load()
-            drafter = module.Drafter()
+            drafter: Drafter = variant.load().Drafter()
             load_static(drafter, self.inputs.static[variant.static_format].path, self.inputs.vocabulary)
             self._drafters[variant.name] = _Remembering(drafter)
-        remembering: _Remembering = self._drafters[variant.name]
+        remembering = self._drafters[variant.name]
         remembering.remember(before)
         return remembering
 
@@ -335,7 +317,7 @@ class Experiment:
 class _Remembering:
     """A native drafter that knows how many earlier sequences its dynamic cache holds."""
 
-    def __init__(self, drafter: Any) -> None:
+    def __init__(self, drafter: Drafter) -> None:
         self._drafter = drafter
         self._held = 0
         self.append, self.draft, self.extend = drafter.append, drafter.draft, drafter.extend
@@ -358,98 +340,15 @@ class _Remembering:
             self.end_chunk()
 
 
-# --- the verbs ---------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class Options:
-    """What the command line says besides the config."""
-
-    text_dir: Path | None = None
-    cache: Path | None = None
-    results: Path = Path("results")
-    machine: str | None = None
-    force: bool = False
-
-
-def _opened(
-    config: E2eConfig, options: Options, variants: Sequence[str], note: Note
-) -> Iterator[tuple[Inputs, Model]]:
-    if config.cpu is not None and hasattr(os, "sched_setaffinity"):
-        os.sched_setaffinity(0, {config.cpu})
-    cache = cache_dir(options.cache)
-    path = model_path(config.model, options.text_dir)
-    found = [find(name) for name in variants]
-    vocabulary = read_vocabulary(path)
-    with Model(path, n_ctx=config.n_ctx, n_batch=config.n_batch, threads=config.threads) as model:
-        tokenizer = partial(model_tokenizer, path)
-        files, corpus = prepare_static(config, tokenizer, vocabulary, found, cache, options.text_dir, note)
-        inputs = Inputs(path, sha256_file(path), vocabulary, files, corpus, found)
-        inputs.works = prepare_works(config, model, cache, options.text_dir, note)
-        yield inputs, model
-
-
 def run_e2e(config: E2eConfig, options: Options, note: Note) -> Path:
     """Run or resume an experiment; its results folder. Raises LadderError."""
-    environment.check_core(config.cpu)
     folder = options.results / environment.machine_folder(options.machine) / config.name
-    for inputs, model in _opened(config, options, config.variants, note):
-        with folder_lock(folder, "runner"):
-            experiment = Experiment(config, inputs, model, folder, force=options.force, note=note)
-            experiment.run()
-            store = experiment.store
-            note(f"{store.made_total} records made, {store.skipped_total} were there already")
+    with (
+        opened(config, options, config.variants, note) as (inputs, model),
+        folder_lock(folder, "runner"),
+    ):
+        experiment = Experiment(config, inputs, model, folder, force=options.force, note=note)
+        experiment.run()
+        store = experiment.store
+        note(f"{store.made_total} records made, {store.skipped_total} were there already")
     return folder
-
-
-@dataclass(frozen=True)
-class WorkloadAdvice:
-    """Advice for one workload, with what was measured to give it."""
-
-    workload: str
-    advice: Advice
-    n_drafted: int
-    n_accept: int
-
-
-def default_variant(config: E2eConfig) -> str:
-    """The users' default drafter if the experiment has it, else its last one."""
-    return DEFAULT_VARIANT if DEFAULT_VARIANT in config.variants else config.variants[-1]
-
-
-def run_advice(config: E2eConfig, options: Options, note: Note) -> list[WorkloadAdvice]:
-    """Which n_draft to use for this model, machine and each workload, or none."""
-    longest = max(config.advise_n_drafts)
-    name = default_variant(config)
-    results = []
-    for inputs, model in _opened(config, options, [name], note):
-        variant = inputs.variants[0]
-        module = variant.load()
-        filler = np.resize(np.concatenate(inputs.works[0].prompts), config.cost_prompt_tokens)
-        note("cost of a decode against its number of tokens")
-        points = measure_costs(model, filler.astype(np.int32), range(1, longest + 2), config.cost_repeats)
-        drafter = module.Drafter()
-        load_static(drafter, inputs.static[variant.static_format].path, inputs.vocabulary)
-        for work in inputs.works:
-            drafter.forget()
-            note(f"{work.workload.name}: answers with drafts of up to {longest} tokens")
-            runs = [
-                generate(model, prompt, work.workload.n_new, drafter=drafter, n_draft=longest)
-                for prompt in work.prompts
-            ]
-            results.append(_advice_of(work.workload.name, points, runs, config.advise_n_drafts))
-    return results
-
-
-def _advice_of(
-    workload: str, points: Sequence[CostPoint], runs: Sequence[Generation], n_drafts: Sequence[int]
-) -> WorkloadAdvice:
-    # The last calls of an answer are cut to what is left: they say nothing about longer drafts.
-    calls = [call for run in runs for call in run.calls]
-    n_new = sum(len(run.tokens) for run in runs)
-    drafting = sum(run.phases_ns["draft"] + run.phases_ns["update"] for run in runs)
-    sample = sum(run.phases_ns["sample"] for run in runs)
-    advice = advise(CostCurve(points), calls, drafting / max(1, len(calls)), n_drafts, sample / max(1, n_new))
-    return WorkloadAdvice(
-        workload, advice, sum(drafted for drafted, _ in calls), sum(accepted for _, accepted in calls)
-    )

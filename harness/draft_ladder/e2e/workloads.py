@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -13,9 +11,8 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from draft_ladder.base.errors import InputError
 from draft_ladder.base.manifests import open_regular
-from draft_ladder.bench.config import TEXT_VARIABLE
+from draft_ladder.bench.config import fill_in_text
 
-_VARIABLE = re.compile(r"\$\{(\w+)\}")
 _PLACE = "{text}"
 
 
@@ -45,21 +42,6 @@ class Workload(BaseModel):
     def path(self, text_dir: Path | None) -> Path:
         """The file, with ${NAME} filled in."""
         return Path(fill_in_text(self.file, f"workload {self.name}: file", text_dir)).expanduser()
-
-
-def fill_in_text(text: str, where: str, text_dir: Path | None) -> str:
-    """`text` with ${NAME} filled in: LADDER_TEXT by `text_dir` if given, else from the environment."""
-
-    def replace(match: re.Match[str]) -> str:
-        name = match.group(1)
-        if name == TEXT_VARIABLE and text_dir is not None:
-            return str(text_dir)
-        if name not in os.environ:
-            remedy = "give --text DIR or set the variable" if name == TEXT_VARIABLE else "set the variable"
-            raise InputError(where, f"${{{name}}} has no value", remedy)
-        return os.environ[name]
-
-    return _VARIABLE.sub(replace, text)
 
 
 def read_prompts(workload: Workload, text_dir: Path | None = None) -> list[str]:

@@ -26,11 +26,12 @@ import numpy.typing as npt
 from draft_ladder.base import native
 from draft_ladder.base.errors import InputError
 from draft_ladder.base.interfaces import Drafter
-from draft_ladder.base.manifests import load_manifest, manifest_path, open_regular, write_atomic
+from draft_ladder.base.manifests import open_regular, write_atomic
 from draft_ladder.base.variants import find
-from draft_ladder.data.cache import static_statistics
 from draft_ladder.llama.generation import draft_room
-from draft_ladder.llama.model import Vocabulary, read_vocabulary
+from draft_ladder.llama.library import TokenArray
+from draft_ladder.llama.static_cache import load_static
+from draft_ladder.llama.vocabulary import Vocabulary, read_vocabulary
 
 if TYPE_CHECKING:
     Base = object
@@ -40,8 +41,7 @@ else:
     except ImportError:  # the extra is not there: the drafter itself works without it
         Base = object
 
-TokenArray = npt.NDArray[np.int32]
-# source ("context", "dynamic", "static") -> n-gram length -> (least total, least percent)
+# source ("context", "dynamic", "static") -> n-gram length -> (min total, min percent)
 Thresholds = Mapping[str, Mapping[int, tuple[int, int]]]
 
 # Draft whatever is known: more tokens are accepted per call, and far more are drafted in vain. Worth it where
@@ -74,7 +74,7 @@ class LadderDraft(Base):
     """A `llama_cpp.llama_speculative.LlamaDraftModel` over one of the variants.
 
     `static`: a static cache in llama.cpp's or the variant's own format, built with the model's tokenizer.
-    `n_draft`: most tokens of a draft. `model`: a `llama_cpp.Llama` (its context and vocabulary are taken
+    `n_draft`: max tokens of a draft. `model`: a `llama_cpp.Llama` (its context and vocabulary are taken
     over; it must keep the logits of a whole batch, `logits_all=True`) or the path of a GGUF file (its
     tokenizer is checked); `n_ctx` and `vocab_size` say the same by hand. `thresholds` replaces the rule's
     own, for example by {"context": {1: (3, 80)}} or EAGER; drafting then runs on the tunable drafter, which
@@ -134,8 +134,7 @@ class LadderDraft(Base):
         room = draft_room(self.n_draft, length, self.n_ctx, n_left)
         if room < 1 or length < 2:
             return []
-        draft: list[int] = self._drafter.draft(room)
-        return draft
+        return self._drafter.draft(room)
 
     # --- the sequence --------------------------------------------------------------------------------------
 
@@ -185,7 +184,8 @@ class LadderDraft(Base):
             elif len(more):
                 self._drafter.extend(more.tobytes())
         except ValueError as error:
-            raise InputError("input_ids", str(error), "hand over the model's own tokens") from error
+            said = str(error).removeprefix("<tokens>: ")
+            raise native.input_error(ValueError(f"input_ids: {said}")) from error
         self._sequence[self._length : length] = more
         self._length = length
 
@@ -259,7 +259,8 @@ def common_prefix(known: TokenArray, ids: TokenArray) -> int:
 
 def _make_drafter(variant: str | None, thresholds: Thresholds | None) -> Drafter:
     if thresholds is None:
-        return find(variant or DEFAULT_VARIANT).load().Drafter()
+        fixed: Drafter = find(variant or DEFAULT_VARIANT).load().Drafter()
+        return fixed
     if variant is not None:
         raise InputError(
             "thresholds", f"{variant} drafts by the fixed rule", "leave out `variant` or `thresholds`"
@@ -276,7 +277,8 @@ def _make_drafter(variant: str | None, thresholds: Thresholds | None) -> Drafter
             drafter.set_threshold(*row)
     except ValueError as error:
         raise native.input_error(error) from error
-    return drafter
+    tuned: Drafter = drafter
+    return tuned
 
 
 def _vocabulary_of(model: Any, vocab_size: int | None) -> tuple[Vocabulary, int | None]:
@@ -289,78 +291,11 @@ def _vocabulary_of(model: Any, vocab_size: int | None) -> tuple[Vocabulary, int 
             "model", "keeps the last token's logits only, drafts need all", "open it with logits_all=True"
         )
     path = Path(model if is_file else model.model_path)
-    return read_vocabulary(path), None if is_file else int(model.n_ctx())
-
-
-def load_static(drafter: Any, static: Path, vocabulary: Vocabulary) -> None:
-    """Load a static cache that belongs to this vocabulary; InputError otherwise, naming both.
-
-    A mapped file's pages are brought in here, some milliseconds for each 100 MB, not by the first drafts.
-    """
-    check_tokenizer(static, vocabulary)
-    try:
-        drafter.load(str(static))
-        drafter.prefault_static()
-    except ValueError as error:
-        raise native.input_error(error) from error
-    limit = drafter.token_limit()
-    if limit is None:
-        check_largest_token(static, vocabulary)
-    else:
-        _check_limit(static, limit, vocabulary)
-
-
-def check_largest_token(static: Path, vocabulary: Vocabulary) -> None:
-    """Read a static file whole and refuse tokens that the vocabulary does not have (InputError)."""
-    if vocabulary.size is not None:
-        _check_limit(static, static_statistics(static)["token_limit"], vocabulary)
-
-
-def _check_limit(static: Path, limit: int, vocabulary: Vocabulary) -> None:
-    if vocabulary.size is not None and limit > vocabulary.size:
-        raise InputError(
-            static,
-            f"holds tokens up to {limit - 1}, the model's vocabulary has {vocabulary.size}",
-            "build the cache with the model's own tokenizer",
-        )
-
-
-def check_tokenizer(static: Path, vocabulary: Vocabulary) -> None:
-    """Refuse a static cache of another tokenizer or of a larger vocabulary, as far as its manifest tells.
-
-    Raises InputError naming both.
-    """
-    if vocabulary.size is None or not manifest_path(static).is_file():
-        return
-    manifest = _counting_manifest(static)
-    name, size = manifest.parameters.get("tokenizer"), manifest.parameters.get("vocab_size")
-    theirs = manifest.inputs.get("tokenizer")
-    if theirs is not None and vocabulary.sha256 is not None and theirs != vocabulary.sha256:
-        raise InputError(
-            static,
-            f"was built with tokenizer {name!r} ({size} tokens), the model's is "
-            f"{vocabulary.name!r} ({vocabulary.size} tokens)",
-            "build the cache with the model's own tokenizer",
-        )
-    if isinstance(size, int) and size > vocabulary.size:
-        raise InputError(
-            static,
-            f"was built for a vocabulary of {size} tokens, the model has {vocabulary.size}",
-            "build the cache with the model's own tokenizer",
-        )
-
-
-def _counting_manifest(static: Path) -> Any:
-    """The manifest that names the tokenizer: the file's own, or that of the file it was made from."""
-    manifest = load_manifest(static)
-    source = manifest.inputs.get("llama")
-    if source is None or "tokenizer" in manifest.inputs:
-        return manifest
-    for candidate in sorted(static.parent.glob("*.bin.json")):
-        other = load_manifest(candidate.with_suffix(""))
-        if other.sha256 == source:
-            return other
-    return manifest
+    vocabulary = read_vocabulary(path)
+    if vocab_size not in (None, vocabulary.size):
+        problem = f"is {vocab_size}, but {vocabulary.name or path.stem} has {vocabulary.size} tokens"
+        raise InputError("vocab_size", problem, "leave it out: the model says it")
+    return vocabulary, None if is_file else int(model.n_ctx())
 
 
 def _read_history(path: Path, vocabulary: Vocabulary) -> list[TokenArray]:

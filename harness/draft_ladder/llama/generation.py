@@ -23,7 +23,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from draft_ladder.base.errors import InputError
-from draft_ladder.llama.model import FloatArray, TokenArray
+from draft_ladder.llama.library import FloatArray, TokenArray
 
 PHASES = ("prefill", "prompt_update", "draft", "update", "verify", "sample", "merge", "other")
 PREFILL, PROMPT_UPDATE, DRAFT, UPDATE, VERIFY, SAMPLE, MERGE, OTHER = range(len(PHASES))
@@ -52,6 +52,23 @@ class LanguageModel(Protocol):
     def is_end(self, token: int) -> bool:
         """Whether the answer ends with this token."""
         ...
+
+
+class Drafter(Protocol):
+    """What generation needs of a drafter; every variant's native Drafter has it."""
+
+    def append(self, token: int) -> None:
+        """Take one more token of the sequence."""
+
+    def extend(self, tokens: bytes) -> None:
+        """Take many more, as int32."""
+
+    def draft(self, n_draft: int) -> list[int]:
+        """What may follow the sequence."""
+        ...
+
+    def end_chunk(self) -> None:
+        """Put the sequence into the dynamic cache, and begin another."""
 
 
 class Clock:
@@ -116,7 +133,7 @@ class Generation:
 
 
 def draft_room(n_draft: int, length: int, n_ctx: int | None, n_left: int | None) -> int:
-    """Most tokens a draft may have after a sequence of `length` tokens, its last one not yet decoded."""
+    """Max tokens a draft may have after a sequence of `length` tokens, its last one not yet decoded."""
     room = n_draft
     if n_ctx is not None:
         room = min(room, n_ctx - length)
@@ -129,7 +146,12 @@ class _Run:
     """The state of one generation."""
 
     def __init__(
-        self, model: LanguageModel, drafter: Any, n_new: int, n_draft: int, expected: Sequence[int] | None
+        self,
+        model: LanguageModel,
+        drafter: Drafter | None,
+        n_new: int,
+        n_draft: int,
+        expected: Sequence[int] | None,
     ) -> None:
         self.model, self.drafter, self.n_new, self.n_draft = model, drafter, n_new, n_draft
         self.expected = expected
@@ -210,7 +232,7 @@ def generate(
     prompt: TokenArray,
     n_new: int,
     *,
-    drafter: Any = None,
+    drafter: Drafter | None = None,
     n_draft: int = 0,
     expected: Sequence[int] | None = None,
 ) -> Generation:

@@ -16,7 +16,7 @@ from matplotlib.colors import TwoSlopeNorm
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from draft_ladder.bench.records import load_json
+from draft_ladder.base.validation import load_json
 from draft_ladder.peers.costs import CostCurve, speed_up
 from draft_ladder.peers.metrics import Cell, cells
 from draft_ladder.peers.records import load_request_records

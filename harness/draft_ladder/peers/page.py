@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from draft_ladder.base.manifests import write_atomic
-from draft_ladder.bench.records import load_json
+from draft_ladder.base.validation import load_json
 from draft_ladder.peers.metrics import METRICS, Cell, cells
 from draft_ladder.peers.records import RequestRecord, load_request_records
 from draft_ladder.report.style import TextTable, format_number

@@ -11,8 +11,8 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 
 from draft_ladder.base.errors import InputError
 from draft_ladder.base.manifests import canonical_json, write_atomic
-from draft_ladder.base.validation import first_problem
-from draft_ladder.bench.records import Failure, TokenizerLabel, load_json
+from draft_ladder.base.validation import first_problem, load_json
+from draft_ladder.bench.records import Failure, TokenizerLabel
 
 SCHEMA = 1
 

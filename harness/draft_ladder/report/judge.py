@@ -11,7 +11,8 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from draft_ladder.base.errors import InputError
-from draft_ladder.bench.records import SETTINGS, load_json, refuse_differing_drafts
+from draft_ladder.base.validation import load_json
+from draft_ladder.bench.records import SETTINGS, refuse_differing_drafts
 from draft_ladder.bench.settings import AXES, Settings, label
 from draft_ladder.bench.stats import Results, SummaryRow, run_rows, summarize
 from draft_ladder.report.caption import telling_of

@@ -4,10 +4,10 @@ Both variants draft at every position from the true history, where the caches of
 At the first token that differs the step is replayed on the auditor's own count tables:
 
 * `tie`: both chose at the same level (source and n), with equal scores;
-* `gate_after_tie`: at a level tried earlier equal-scored winners differ in passing the percent gate, so that
-  the two went on differently;
-* `wrong`: everything else. That includes any difference inside one tie class, and a variant of the `token`
-  class that chose another than the smallest of equals.
+* `threshold_after_tie`: at a level tried earlier equal-scored winners differ in passing the percent
+  threshold, so that the two went on differently;
+* `wrong`: everything else. That includes any difference inside one equivalence group, and a variant whose
+  ties go to the smallest token (`token`) that chose another.
 
 Later tokens of a draft that differed `follow`. Nothing is excused for coming after an earlier tie.
 """
@@ -27,7 +27,7 @@ from draft_ladder.base import variants
 from draft_ladder.base.errors import InputError, LadderError
 
 NULL_TOKEN = -1
-# (source, n) in the order they are tried, with the least total and the least percentage.
+# (source, n) in the order they are tried, with the thresholds: min total, min percentage.
 THRESHOLDS: dict[tuple[str, int], tuple[int, int]] = {
     ("context", 4): (1, 50),
     ("context", 3): (1, 50),
@@ -105,24 +105,24 @@ class AuditReport:
     drafted_a: int = 0
     drafted_b: int = 0
     tie: int = 0
-    gate_after_tie: int = 0
+    threshold_after_tie: int = 0
     follows: int = 0
     wrong: int = 0
     samples: dict[str, list[Difference]] = field(
-        default_factory=lambda: {"tie": [], "gate_after_tie": [], "wrong": []}
+        default_factory=lambda: {"tie": [], "threshold_after_tie": [], "wrong": []}
     )
 
     @property
     def tie_share(self) -> float | None:
         """First differences that ties explain, per drafted token; None if nothing was drafted."""
-        return (self.tie + self.gate_after_tie) / self.drafted if self.drafted else None
+        return (self.tie + self.threshold_after_tie) / self.drafted if self.drafted else None
 
     def as_json(self) -> str:
         """Strict JSON, one object."""
         return json.dumps({**asdict(self), "tie_share": self.tie_share}, allow_nan=False)
 
 
-SAMPLES_MAX = {"tie": 5, "gate_after_tie": 5, "wrong": 20}
+SAMPLES_MAX = {"tie": 5, "threshold_after_tie": 5, "wrong": 20}
 
 
 class Counts:
@@ -269,11 +269,11 @@ def levels_of_step(history: History, tail: Sequence[int], static: Mapping[int, i
 Outcome = tuple[int | None, int | None]  # (index of the level, token); (None, None): nothing drafted
 
 
-def possible_outcomes(levels: Sequence[Level], tie_class: str) -> list[Outcome]:
-    """What a drafter of this class may choose: one for `token`, several where `iteration` has ties."""
+def possible_outcomes(levels: Sequence[Level], ties: str) -> list[Outcome]:
+    """What a drafter may choose: one where `ties` go to the smallest token, else any of the equals."""
     outcomes: list[Outcome] = []
     for i, level in enumerate(levels):
-        winners = level.winners[:1] if tie_class == "token" else level.winners
+        winners = level.winners[:1] if ties == "token" else level.winners
         outcomes += [(i, winner.token) for winner in winners if winner.passes]
         if all(winner.passes for winner in winners):
             return outcomes
@@ -281,20 +281,20 @@ def possible_outcomes(levels: Sequence[Level], tie_class: str) -> list[Outcome]:
 
 
 def classify(
-    levels: Sequence[Level], tokens: tuple[int | None, int | None], classes: tuple[str, str]
+    levels: Sequence[Level], tokens: tuple[int | None, int | None], ties_of: tuple[str, str]
 ) -> tuple[str, str]:
     """Kind of a first difference, and the reason in words."""
-    if classes[0] == classes[1]:
-        return "wrong", f"both are of tie class {classes[0]}, where drafts are identical"
+    if ties_of[0] == ties_of[1]:
+        return "wrong", f"both are of the group {ties_of[0]!r}, where drafts are identical"
     chosen = []
-    for name, token, tie_class in zip("ab", tokens, classes, strict=True):
-        at = {level for level, outcome in possible_outcomes(levels, tie_class) if outcome == token}
+    for name, token, ties in zip("ab", tokens, ties_of, strict=True):
+        at = {level for level, outcome in possible_outcomes(levels, ties) if outcome == token}
         if not at:
             return "wrong", f"{name} cannot choose {'nothing' if token is None else token} here"
         chosen.append(at)
     if chosen[0] & chosen[1]:
         return "tie", "equal scores at one level"
-    return "gate_after_tie", "equal-scored winners of an earlier level differ in passing its gate"
+    return "threshold_after_tie", "equal-scored winners of an earlier level differ in passing its threshold"
 
 
 def first_differences(
@@ -367,7 +367,7 @@ def _explain(
     differences: list[tuple[int, int, Draft, Draft]],
     text: array[int],
     static: Path | None,
-    classes: tuple[str, str],
+    ties_of: tuple[str, str],
 ) -> None:
     tails = [_tail(text, report.n_ctx, position, a[:index]) for position, index, a, _ in differences]
     wanted = {(tail[-2], tail[-1]) for tail in tails if len(tail) >= 2}
@@ -378,7 +378,7 @@ def _explain(
         successors = statics.get((tail[-2], tail[-1])) if len(tail) >= 2 else None
         levels = levels_of_step(history, tail, successors)
         tokens = (_token_at(a, index), _token_at(b, index))
-        kind, reason = classify(levels, tokens, classes)
+        kind, reason = classify(levels, tokens, ties_of)
         setattr(report, kind, getattr(report, kind) + 1)
         report.follows += max(len(a), len(b)) - index - 1
         if len(report.samples[kind]) < SAMPLES_MAX[kind]:
@@ -418,7 +418,7 @@ def print_report(report: AuditReport) -> None:
         "nothing drafted" if report.tie_share is None else f"{100 * report.tie_share:.3f} % of drafted tokens"
     )
     print(f"{report.a} and {report.b}: {report.positions} positions, {report.drafted} drafted tokens")
-    print(f"tie {report.tie}, gate after tie {report.gate_after_tie} ({share})")
+    print(f"tie {report.tie}, threshold after tie {report.threshold_after_tie} ({share})")
     print(f"follows {report.follows}")
     print(f"wrong {report.wrong}")
     for samples in report.samples.values():

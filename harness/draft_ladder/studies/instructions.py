@@ -124,14 +124,15 @@ def write_inputs(folder: Path) -> tuple[Path, Path]:
 
 def default_variants(source: Path = ROOT) -> list[str]:
     """The rungs and what goes beyond, in their order."""
-    found = []
-    for file in sorted((source / "variants").glob("**/variant.toml")):
-        content = tomllib.loads(file.read_text(encoding="utf-8"))
-        # A former commit's files name a kind where the folder does now.
-        group = content.get("kind", file.parent.parent.name)
-        if group not in ("ablation", "ablations") and file.with_name("module.cpp").exists():
-            found.append((content.get("rung", 99), content["name"]))
-    return [name for _, name in sorted(found)]
+    groups = (source / "variants" / group for group in ("ladder", "beyond"))
+    names = [file.parent.name for group in groups for file in group.glob("*/module.cpp")]
+    return sorted(names, key=lambda name: (_described(source, name).get("rung", 99), name))
+
+
+def _described(source: Path, variant: str) -> dict[str, Any]:
+    """A source tree's own description of a variant; empty where it has none of that name."""
+    files = (source / "variants").glob(f"**/{variant}/variant.toml")
+    return next((tomllib.loads(file.read_text(encoding="utf-8")) for file in files), {})
 
 
 def build(
@@ -147,11 +148,11 @@ def build(
     configure += ["-DCMAKE_DISABLE_FIND_PACKAGE_unordered_dense=ON"]
     if compiler is not None:
         configure.append(f"-DCMAKE_CXX_COMPILER={compiler}")
-    _run(configure, "install cmake and a C++ compiler")
+    run_tool(configure, "install cmake and a C++ compiler")
     programs = {}
     for variant in variants:
         target = f"replay_{variant}"
-        _run(["cmake", "--build", str(folder), "--target", target], "see the compiler's message")
+        run_tool(["cmake", "--build", str(folder), "--target", target], "see the compiler's message")
         programs[variant] = folder / target
     return programs
 
@@ -177,7 +178,8 @@ def base_revision(source: Path = ROOT) -> str:
     return before
 
 
-def _run(command: Sequence[str], remedy: str) -> str:
+def run_tool(command: Sequence[str], remedy: str) -> str:
+    """What a compiler or the like prints. InputError, with the line that says why, where it fails."""
     try:
         done = subprocess.run(command, capture_output=True, text=True)
     except FileNotFoundError as error:
@@ -193,37 +195,34 @@ def _run(command: Sequence[str], remedy: str) -> str:
 
 
 def count(program: Path, tokens: Path, static: Path, folder: Path) -> Counts:
-    """Run one program under callgrind."""
+    """Run one program under callgrind; `static` is in the format it reads."""
     if shutil.which("valgrind") is None:
         raise InputError("valgrind", "is not installed", "install it (Debian: apt install valgrind)")
-    own = _own_format(program, static, folder)
     out = folder / f"{program.name}.callgrind"
     command = ["valgrind", "--tool=callgrind", "--compress-strings=no", "--compress-pos=no"]
-    command += [f"--callgrind-out-file={out}", str(program), "replay", str(tokens), str(own)]
-    answer = json.loads(_run([*command, str(N_CTX), str(N_DRAFT)], "see valgrind's message"))
+    command += [f"--callgrind-out-file={out}", str(program), "replay", str(tokens), str(static)]
+    answer = json.loads(run_tool([*command, str(N_CTX), str(N_DRAFT)], "see valgrind's message"))
     own_costs, inclusive = read_callgrind(out.read_text(errors="replace"))
     drafted = int(answer["n_drafted"])
     if drafted == 0:
         raise RunFailedError(f"{program.name}: nothing was drafted; the figures would mean nothing")
     phases = {phase: _phase_cost(inclusive, phase) / drafted for phase in PHASES}
-    least = FUNCTION_SHARE * sum(own_costs.values())
+    min_cost = FUNCTION_SHARE * sum(own_costs.values())
     functions: dict[str, float] = {}
     for name, cost in own_costs.items():
-        if cost >= least:
+        if cost >= min_cost:
             functions[short(name)] = functions.get(short(name), 0.0) + cost / drafted
     largest_first = dict(sorted(functions.items(), key=lambda item: -item[1]))
     return Counts(n_drafted=drafted, functions=largest_first, **phases)
 
 
-def _own_format(program: Path, static: Path, folder: Path) -> Path:
-    """llama.cpp's file, or the variant's own made from it."""
-    target = folder / f"{program.name}.static"
-    done = subprocess.run([program, "convert", static, target], capture_output=True, text=True)
-    if done.returncode == 0:
-        return target
-    if "llama.cpp's format is the variant's own" in done.stderr:
+def own_format(source: Path, variant: str, program: Path, static: Path, folder: Path) -> Path:
+    """llama.cpp's file, or the one the program makes of it where its source says it reads another format."""
+    if _described(source, variant).get("static_format") == "llama":
         return static
-    raise RunFailedError(f"{program.name}: {done.stderr.strip()}")
+    target = folder / f"{program.name}.static"
+    run_tool([str(program), "convert", str(static), str(target)], "see the program's message")
+    return target
 
 
 def _phase_cost(inclusive: dict[str, int], phase: str) -> int:
@@ -272,7 +271,10 @@ def count_all(
     with tempfile.TemporaryDirectory(prefix="ladder-") as name:
         folder = Path(name)
         tokens, static = write_inputs(folder)
-        counts = {variant: count(program, tokens, static, folder) for variant, program in programs.items()}
+        counts = {
+            variant: count(program, tokens, own_format(source, variant, program, static, folder), folder)
+            for variant, program in programs.items()
+        }
     return key_of(build_folder), counts
 
 
@@ -326,7 +328,7 @@ def _counts_of(revision: str, variants: Sequence[str]) -> dict[str, Counts]:
         files_of(revision, repository=ROOT, remedy=remedy) as source,
         tempfile.TemporaryDirectory(prefix="ladder-build-") as folder,
     ):
-        known = [name for name in variants if any((source / "variants").glob(f"**/{name}/variant.toml"))]
+        known = [name for name in variants if _described(source, name)]
         return count_all(source, Path(folder), known)[1] if known else {}
 
 

@@ -1,5 +1,6 @@
 """What the compiler made of the searches of sorted lists: branches, conditional moves, rounds.
 
+Needs a checkout (the headers are compiled again), a C++ compiler and objdump.
 Compiles native/containers/sorted_search.hpp with the modules' own flags and disassembles it. The rounds are
 counted by running the same source with a token type that counts its comparisons.
 """
@@ -9,19 +10,19 @@ from __future__ import annotations
 import json
 import re
 import shutil
-import subprocess
 import tempfile
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from draft_ladder.base.errors import InputError
 from draft_ladder.base.manifests import write_atomic
 from draft_ladder.report.claims import ROUNDS_FILE
+from draft_ladder.studies.instructions import run_tool
 
 SOURCES = Path(__file__).parents[3] / "native"
 COMPILERS = ("g++", "clang++", *(f"clang++-{version}" for version in range(20, 13, -1)))
 LENGTHS = 70
+REMEDY = "install binutils and a C++ compiler, or see its message"
 # The fixed-round search and the library's, as functions with names to find.
 PROBE = """
 #include "containers/sorted_search.hpp"
@@ -55,14 +56,14 @@ int main() {
     for (int length = 1; length <= %d; ++length) {
         std::vector<ladder::Successor> list;
         for (int i = 0; i < length; ++i) list.push_back({{2 * i}, 1});
-        int least = 1000, most = 0;
+        int low = 1000, high = 0;
         for (int wanted = -1; wanted <= 2 * length; ++wanted) {
             ladder::comparisons = 0;
             ladder::FixedRoundSearch::closest(list.data(), list.size(), {wanted});
-            if (ladder::comparisons < least) least = ladder::comparisons;
-            if (ladder::comparisons > most) most = ladder::comparisons;
+            if (ladder::comparisons < low) low = ladder::comparisons;
+            if (ladder::comparisons > high) high = ladder::comparisons;
         }
-        std::printf("%%d %%d %%d\\n", length, least, most);
+        std::printf("%%d %%d %%d\\n", length, low, high);
     }
 }
 """
@@ -114,8 +115,8 @@ def examine(compiler: str, cxx_flags: str) -> Rounds:
         shapes = _disassemble(_object(compiler, cxx_flags, folder))
         rounds = _count(compiler, folder)
     fixed, library = shapes["fixed_rounds"], shapes["lower_bound"]
-    varying = [length for length, least, most in rounds if least != most]
-    of_eight = max(most for length, _, most in rounds if length == 8)
+    varying = [length for length, low, high in rounds if low != high]
+    of_eight = max(high for length, _, high in rounds if length == 8)
     return Rounds(
         compiler=_version(compiler),
         cxx_flags=cxx_flags,
@@ -135,25 +136,26 @@ def examine(compiler: str, cxx_flags: str) -> Rounds:
 def _object(compiler: str, cxx_flags: str, folder: Path) -> Path:
     source, target = folder / "probe.cpp", folder / "probe.o"
     source.write_text(PROBE)
-    _run([compiler, "-std=c++20", *cxx_flags.split(), f"-I{SOURCES}", "-c", str(source), "-o", str(target)])
+    command = [compiler, "-std=c++20", *cxx_flags.split(), f"-I{SOURCES}"]
+    run_tool([*command, "-c", str(source), "-o", str(target)], REMEDY)
     return target
 
 
 def _count(compiler: str, folder: Path) -> list[tuple[int, int, int]]:
-    """(length, least rounds, most rounds) over every value that can be searched for."""
+    """(length, min rounds, max rounds) over every value that can be searched for."""
     stand_in = folder / "counting" / "base"
     stand_in.mkdir(parents=True)
     (stand_in / "types.hpp").write_text(COUNTING_TYPES)
     source, program = folder / "counter.cpp", folder / "counter"
     source.write_text(COUNTER % LENGTHS)
     includes = [f"-I{stand_in.parent}", f"-I{SOURCES}"]
-    _run([compiler, "-std=c++20", "-O1", *includes, str(source), "-o", str(program)])
-    lines = _run([str(program)]).splitlines()
-    return [(int(length), int(least), int(most)) for length, least, most in map(str.split, lines)]
+    run_tool([compiler, "-std=c++20", "-O1", *includes, str(source), "-o", str(program)], REMEDY)
+    lines = run_tool([str(program)], REMEDY).splitlines()
+    return [(int(length), int(low), int(high)) for length, low, high in map(str.split, lines)]
 
 
 def _disassemble(target: Path) -> dict[str, Shape]:
-    text = _run(["objdump", "-d", "--no-show-raw-insn", str(target)])
+    text = run_tool(["objdump", "-d", "--no-show-raw-insn", str(target)], REMEDY)
     functions: dict[str, list[str]] = {}
     current: list[str] = []
     for line in text.splitlines():
@@ -182,17 +184,7 @@ def shape_of(lines: list[str]) -> Shape:
 
 
 def _version(compiler: str) -> str:
-    return _run([compiler, "--version"]).splitlines()[0]
-
-
-def _run(command: list[str]) -> str:
-    try:
-        return subprocess.run(command, capture_output=True, text=True, check=True).stdout
-    except FileNotFoundError as error:
-        raise InputError(command[0], "is not installed", "install binutils and a C++ compiler") from error
-    except subprocess.CalledProcessError as error:
-        lines = error.stderr.strip().splitlines() or ["no message"]
-        raise InputError(Path(command[0]).name, lines[0], "see the compiler's message") from error
+    return run_tool([compiler, "--version"], REMEDY).splitlines()[0]
 
 
 def as_dict(found: list[Rounds]) -> dict[str, Any]:
