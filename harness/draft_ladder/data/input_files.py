@@ -18,6 +18,7 @@ from typing import IO, TYPE_CHECKING, Any, cast
 from draft_ladder.base.errors import InputError
 from draft_ladder.base.manifests import (
     READ_BLOCK_BYTES,
+    at_home,
     canonical_json,
     open_regular,
 )
@@ -157,7 +158,7 @@ def matching_files(patterns: list[str], base: Path) -> list[InputFile]:
     """Files in the order given, those of one glob sorted; every pattern must match."""
     found: list[InputFile] = []
     for pattern in patterns:
-        path = base / Path(pattern).expanduser()
+        path = base / at_home(Path(pattern))
         if path.exists() or not glob.has_magic(str(path)):
             found.append(input_file(path))
             continue

@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from draft_ladder.base.errors import InputError
-from draft_ladder.base.manifests import canonical_json, open_regular, package_version
+from draft_ladder.base.manifests import at_home, canonical_json, open_regular, package_version
 from draft_ladder.data.gguf_vocabulary import GgufVocabulary, read_gguf_vocabulary
 
 TEKKEN_FILE = "tekken_240911.json"
@@ -293,8 +293,8 @@ def load_tokenizer(name: str = "tekken") -> Tokenizer:
             f"tokenizer {name!r}", "names no file", "say 'tekken', gguf:PATH or a tokenizer.json"
         )
     if name.startswith("gguf:") or name.endswith(".gguf"):
-        return GgufTokenizer(Path(name.removeprefix("gguf:")).expanduser())
-    path = Path(name).expanduser()
+        return GgufTokenizer(at_home(Path(name.removeprefix("gguf:"))))
+    path = at_home(Path(name))
     if path.is_dir() and (path / "tokenizer.json").is_file():
         path = path / "tokenizer.json"
     if path.name.startswith("tekken"):

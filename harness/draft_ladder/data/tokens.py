@@ -41,8 +41,8 @@ from draft_ladder.base.manifests import (
     load_manifest,
     manifest_path,
     open_regular,
+    replacing_artifact,
     sha256_file,
-    write_atomic,
 )
 from draft_ladder.data.tokenizers import Tokenizer
 
@@ -431,6 +431,8 @@ def open_tokens(path: Path, vocab_size: int | None = None) -> TokenArray:
 def write_tokens(path: Path, tokens: Iterable[int]) -> None:
     """Write ids as a token file without a manifest (for tests and by-hand experiments)."""
     with contextlib.suppress(OverflowError):
-        write_atomic(path, np.fromiter(tokens, dtype="<i4").tobytes())
+        content = np.fromiter(tokens, dtype="<i4").tobytes()
+        with replacing_artifact(path) as temporary:
+            temporary.write_bytes(content)
         return
     raise InputError(path, "a token id does not fit in int32", "use ids from 0 to 2147483647")

