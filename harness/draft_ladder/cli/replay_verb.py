@@ -20,7 +20,7 @@ from draft_ladder.bench.records import Timing
 from draft_ladder.bench.runner import axis_values, check_axes
 from draft_ladder.cli.display import print_json, stderr
 from draft_ladder.cli.options import JsonOption, NCtxOption, NDraftOption
-from draft_ladder.data.cache import check_same_tokenizer
+from draft_ladder.data.cache import tokens_for
 
 
 def replay(
@@ -60,17 +60,14 @@ def replay(
         refuse_overwriting(dump, tokens, static)
     chosen = find(variant)
     request = {
-        "tokens": str(tokens),
         "n_ctx": n_ctx,
         "n_draft": n_draft,
         "timing": timing,
         "options": _axis_options(chosen, axis or []),
         "cpu": cpu,
     }
-    if static is not None:
-        check_same_tokenizer(static, tokens)
-    with _dump_file(dump) as target:
-        measured = _run(chosen, tokens, static, {**request, "dump": target}, timeout_s)
+    with tokens_for(static, tokens) as raw, _dump_file(dump) as target:
+        measured = _run(chosen, raw, static, {**request, "tokens": str(raw), "dump": target}, timeout_s)
     _explain_absence(measured, tokens)
     if json_:
         print_json(measured)

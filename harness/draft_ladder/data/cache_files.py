@@ -364,9 +364,9 @@ def verify_cache(
 
 def _verify_tokens(info: CacheInfo, tokens: Path, progress: ProgressCallback | None) -> None:
     """Counts the tokens again and compares: lists where the format keeps them, else the bytes of the file."""
-    open_tokens(tokens)
+    n_tokens = len(open_tokens(tokens))
     check_vocabulary(info.path, info.vocabulary, vocabulary_of(tokens), info.token_limit)
-    expected = max(0, tokens.stat().st_size // 4 - 2)
+    expected = max(0, n_tokens - 2)
     if info.total_count is not None and info.total_count != expected:
         raise InputError(
             info.path,
