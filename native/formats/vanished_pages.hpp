@@ -17,6 +17,13 @@
 
 namespace ladder {
 
+struct MappedRange {
+    std::atomic<std::uintptr_t> begin = 0;  // 0: free
+    std::atomic<std::uintptr_t> end = 0;
+    std::size_t length = 0;
+    std::array<char, 1024> line{};
+};
+
 // The mapped files of this module, each with its sentence ready: a signal handler may allocate nothing.
 class VanishedPages {
 public:
@@ -26,7 +33,7 @@ public:
         static const bool installed = install();
         static_cast<void>(installed);
         for (std::size_t i = 0; i < n_slots; ++i) {
-            Slot& slot = slots_[i];
+            MappedRange& slot = slots_[i];
             if (slot.begin.load() != 0) {
                 continue;
             }
@@ -50,13 +57,6 @@ public:
     static constexpr std::size_t n_slots = 16;
 
 private:
-    struct Slot {
-        std::atomic<std::uintptr_t> begin = 0;
-        std::atomic<std::uintptr_t> end = 0;
-        std::size_t length = 0;
-        std::array<char, 1024> line{};
-    };
-
     static bool install() {
         struct sigaction action{};
         action.sa_sigaction = tell;
@@ -68,7 +68,7 @@ private:
     // Says the line, and hands over to who was here before: the read is tried again and fails again.
     static void tell(int number, siginfo_t* info, void*) {
         const auto at = reinterpret_cast<std::uintptr_t>(info->si_addr);
-        for (const Slot& slot : slots_) {
+        for (const MappedRange& slot : slots_) {
             const std::uintptr_t begin = slot.begin.load();
             if (begin != 0 && begin <= at && at < slot.end.load()) {
                 static_cast<void>(!::write(STDERR_FILENO, slot.line.data(), slot.length));
@@ -79,7 +79,7 @@ private:
     }
 
     static inline std::mutex mutex_;
-    static inline std::array<Slot, n_slots> slots_;
+    static inline std::array<MappedRange, n_slots> slots_;
     static inline struct sigaction before_{};
 };
 

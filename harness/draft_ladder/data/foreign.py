@@ -74,8 +74,15 @@ def _article(word: str) -> str:
     return "an" if word[0] in "aeioAEIOx" else "a"
 
 
+def refuse_text(path: Path) -> None:
+    """InputError where a file that should hold numbers begins as plain text does."""
+    head = head_of(path)
+    if len(head) >= LEAST_TOKENS and all(byte in b"\t\n\r" or 32 <= byte < 127 for byte in head):
+        raise InputError(path, "is text, not tokens", "tokenise it with `ladder tokens`")
+
+
 def refuse_other_numbers(path: Path, tokens: npt.NDArray[np.int32]) -> None:
-    """InputError where the int32 values are plainly something else: wider or narrower numbers, or text.
+    """InputError where the int32 values are plainly something else: wider or narrower numbers.
 
     For files that no manifest vouches for.
     """
@@ -90,9 +97,6 @@ def refuse_other_numbers(path: Path, tokens: npt.NDArray[np.int32]) -> None:
             if not zeros.any() and len(np.unique(others[: 1 << 16])) > 2:
                 problem = f"every second int32 is 0: these are 64-bit numbers ({order}-endian)"
                 raise InputError(path, problem, remedy)
-    head = head_of(path)
-    if all(byte in b"\t\n\r" or 32 <= byte < 127 for byte in head):
-        raise InputError(path, "is text, not tokens", "tokenise it with `ladder tokens`")
     if int(np.count_nonzero(tokens[: 1 << 20] >= LARGE_ID)) * 2 > len(tokens[: 1 << 20]):
         problem = f"most ids are above {LARGE_ID}, larger than any vocabulary: 16-bit numbers, or text?"
         raise InputError(path, problem, remedy)

@@ -163,9 +163,12 @@ class HuggingFaceTokenizer:
         self.sha256 = hashlib.sha256(raw).hexdigest()
 
     def encode(self, text: str) -> npt.NDArray[np.int32]:
-        """Ids of `text`, no special tokens added."""
+        """Ids of `text`, no special tokens added. Raises ValueError for what it has no token for."""
         # A batch of one: only batches are encoded without holding the GIL.
-        encoded = self._tokenizer.encode_batch([text], add_special_tokens=False)[0]
+        try:
+            encoded = self._tokenizer.encode_batch([text], add_special_tokens=False)[0]
+        except Exception as error:  # the package raises bare Exception, for a missing unknown token say
+            raise ValueError(f"the tokenizer gave up ({error})") from error
         return np.array(encoded.ids, dtype=np.int32)
 
 

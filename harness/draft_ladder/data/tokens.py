@@ -42,7 +42,7 @@ from draft_ladder.base.manifests import (
     manifest_path,
     replacing_artifact,
 )
-from draft_ladder.data.foreign import head_of, refuse_foreign, refuse_other_numbers
+from draft_ladder.data.foreign import head_of, refuse_foreign, refuse_other_numbers, refuse_text
 from draft_ladder.data.input_files import InputFile, input_file
 from draft_ladder.data.tokenizers import Tokenizer
 
@@ -408,6 +408,9 @@ def open_tokens(path: Path, vocab_size: int | None = None) -> TokenArray:
     refuse_foreign(path, "tokens", "numpy")
     if is_numpy(path):
         return _numpy_tokens(path, vocab_size)
+    vouched = manifest_path(path).is_file()
+    if not vouched:
+        refuse_text(path)
     size = path.stat().st_size
     if size % TOKEN_BYTES:
         raise InputError(
@@ -417,7 +420,6 @@ def open_tokens(path: Path, vocab_size: int | None = None) -> TokenArray:
         )
     if size == 0:
         return np.empty(0, dtype=np.int32)
-    vouched = manifest_path(path).is_file()
     if vocab_size is None and vouched:
         vocab_size = load_token_file(path).vocab_size
     tokens: TokenArray = np.memmap(path, dtype="<i4", mode="r")
