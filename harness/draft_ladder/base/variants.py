@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import tomllib
 from functools import cached_property
 from importlib import metadata
 from importlib.machinery import EXTENSION_SUFFIXES
@@ -16,7 +15,7 @@ from draft_ladder.base.errors import InputError
 from draft_ladder.base.interfaces import VariantModule
 from draft_ladder.base.manifests import sha256_file
 from draft_ladder.base.native import load_variant, native_root
-from draft_ladder.base.validation import first_problem
+from draft_ladder.base.validation import first_problem, read_toml
 
 PLACED = ("group", "module", "skipped")  # what the folder says, not the file
 
@@ -118,7 +117,7 @@ def _rank(variant: Variant) -> float:
 
 def _read(file: Path) -> Variant:
     try:
-        content = tomllib.loads(file.read_text(encoding="utf-8"))
+        content = read_toml(file)
     except (OSError, ValueError) as error:
         raise InputError(file, f"not readable as TOML ({error})", "correct it") from error
     axes = content.get("axes", {})

@@ -6,6 +6,7 @@ import itertools
 import json
 import os
 import random
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -34,6 +35,9 @@ from draft_ladder.bench.records import (
     redact_paths,
     write_record,
 )
+
+# As write_atomic() names its temporary files beside a record.
+_LEFTOVER = re.compile(r"\..+\.json\.[0-9a-f]{8}-\d+-\d+\.\d+-\d+\.tmp")
 
 
 @dataclass(frozen=True)
@@ -225,7 +229,9 @@ def run_experiment(
     with folder_lock(folder, "runner") as lock:
         try:
             runs.mkdir(exist_ok=True)
-            remove_leftovers(runs)
+            if others := remove_leftovers(runs):
+                names = ", ".join(path.name for path in others)
+                observer.note(f"{runs}: {names}: no record of ours, left alone")
             _refuse_newer(folder / "experiment.json")
             write_json(folder / "experiment.json", experiment_summary(experiment, jobs, overrides or {}))
             write_machine(folder)
@@ -402,12 +408,19 @@ def write_machine(folder: Path) -> None:
 def write_json(path: Path, content: dict[str, Any]) -> None:
     """Strict JSON, whole or not at all; left alone when nothing changed."""
     data = (json.dumps(content, allow_nan=False, indent=1) + "\n").encode()
-    if not path.exists() or path.read_bytes() != data:
+    if not path.is_file() or path.read_bytes() != data:
         write_atomic(path, data)
 
 
-def remove_leftovers(runs: Path) -> None:
-    """Temporary files of a runner that was killed while writing; the lock says that nobody writes now."""
-    for path in runs.iterdir():
-        if path.is_file() and path.suffix != ".json":
+def remove_leftovers(runs: Path) -> list[Path]:
+    """Remove what a runner that was killed while writing left; the lock says that nobody writes now.
+
+    Returns what else lies there and is no record: somebody's own files, which stay.
+    """
+    others = []
+    for path in sorted(runs.iterdir()):
+        if _LEFTOVER.fullmatch(path.name) and path.is_file():
             path.unlink()
+        elif path.suffix != ".json" or not path.is_file():
+            others.append(path)
+    return others

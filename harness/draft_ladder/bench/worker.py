@@ -303,17 +303,10 @@ def digest_of_drafts(drafter: Any, dump: str | None) -> str:
 
 
 def write_dump(path: str, text: bytes) -> None:
-    """Write the file whole or not at all. Raises ValueError with one line."""
-    temporary = f"{path}.{os.getpid()}.tmp"
+    """Write the new file that the caller puts in place. Raises ValueError with one line."""
     try:
-        try:
-            with open(temporary, "xb") as file:
-                file.write(text)
-            os.replace(temporary, path)
-        except BaseException:
-            if os.path.exists(temporary):
-                os.unlink(temporary)
-            raise
+        with open(path, "xb") as file:
+            file.write(text)
     except OSError as error:
         raise ValueError(
             f"{path}: cannot be written: {error.strerror}; check free space and permissions"

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from draft_ladder.base.errors import ExitCode
+from draft_ladder.base.errors import ExitCode, InputError
 from draft_ladder.base.manifests import cache_dir
 from draft_ladder.base.variants import Variant, discover_all, find
 from draft_ladder.bench import environment
@@ -18,7 +18,7 @@ from draft_ladder.bench.config import Experiment, load_experiment
 from draft_ladder.bench.prepare import Preparation
 from draft_ladder.bench.records import load_record
 from draft_ladder.bench.runner import Job, check_axes, plan, run_experiment
-from draft_ladder.bench.stats import failures, load_results, write_csv_files
+from draft_ladder.bench.stats import failures, load_results, run_rows, summarize, write_csv_files
 from draft_ladder.cli.display import RunDisplay, note, print_json, stages, stderr
 from draft_ladder.cli.options import (
     PLOTS,
@@ -167,14 +167,18 @@ def _results_folder(target: Path, results: Path, machine: str | None) -> Path:
 def _stats(folder: Path, json_: bool) -> None:
 
     results = load_results(folder)
-    _, summary = write_csv_files(results)
+    summary = summarize(run_rows(results.records))
+    try:
+        write_csv_files(results)
+        note(f"{folder / 'runs.csv'}, {folder / 'summary.csv'}")
+    except InputError as error:  # the figures can be read all the same
+        note(f"not written: {error}")
     for line in failures(results.records):
         stderr.print(f"failed, left out: {line}", style="red", markup=False)
     if results.missing_total:
         note(f"unfinished: {results.missing_total} runs are still to be made")
     if results.superseded_total:
         note(f"{results.superseded_total} records of earlier settings or builds are left out")
-    note(f"{folder / 'runs.csv'}, {folder / 'summary.csv'}")
     if json_:
         print_json([asdict(row) for row in summary])
         return

@@ -22,9 +22,11 @@ from draft_ladder.base.manifests import (
     ProgressCallback,
     load_manifest,
     manifest_path,
+    refuse_other_manifest,
     refuse_overwriting,
-    replacing,
+    replacing_artifact,
     sha256_file,
+    stale_remedy,
 )
 from draft_ladder.data.cache import (
     KIND,
@@ -100,7 +102,7 @@ def inspect_cache(
     vocabulary = vocabulary or vocabulary_of(path)
     kind = static_format_of(path)
     if manifest_path(path).is_file() and load_manifest(path, KIND).bytes != path.stat().st_size:
-        raise InputError(path, "is not the file its manifest describes", "build it again")
+        raise InputError(path, "is not the file its manifest describes", stale_remedy(path))
     facts: dict[str, Any] = {}
     with native.errors():
         if kind in FROZEN_FORMATS:
@@ -223,12 +225,11 @@ def _write_at(
     target: Path, vocabulary: Vocabulary | None, inputs: dict[str, str], write: Callable[[Path], Made]
 ) -> Mapping[str, Any]:
     """A cache at a place of the user's, with a manifest where its tokens are known; the figures of it."""
+    refuse_other_manifest(target)
     if vocabulary is not None:
         return make(static_artifact(LLAMA, vocabulary, inputs, inputs, write), target).facts
-    with replacing(target) as temporary:
-        facts = write(temporary).facts
-        manifest_path(target).unlink(missing_ok=True)  # it describes the old file
-    return facts
+    with replacing_artifact(target) as temporary:
+        return write(temporary).facts
 
 
 def merge_caches(
@@ -253,7 +254,7 @@ def merge_caches(
     vocabulary = _common_vocabulary(infos)
 
     def merge(merged: Path) -> Made:
-        with tempfile.TemporaryDirectory(prefix=f".{target.name}.merge.", dir=target.parent) as folder:
+        with tempfile.TemporaryDirectory(prefix=f".{target.name}.merge.", dir=merged.parent) as folder:
             return Made(_merged(infos, merged, memory_bytes, Path(folder), vocabulary, progress))
 
     digests = {f"merged {number}": info.sha256 for number, info in enumerate(infos)}
@@ -341,7 +342,7 @@ def verify_cache(
     """
     info = inspect_cache(path, progress)
     if manifest_path(path).is_file() and load_manifest(path, KIND).sha256 != info.sha256:
-        raise InputError(path, "is not the file its manifest describes", "build it again")
+        raise InputError(path, "is not the file its manifest describes", stale_remedy(path))
     check_vocabulary(path, info.vocabulary, vocabulary, info.token_limit)
     if tokens is not None:
         _verify_tokens(info, tokens, progress)
@@ -363,9 +364,9 @@ def verify_cache(
 
 def _verify_tokens(info: CacheInfo, tokens: Path, progress: ProgressCallback | None) -> None:
     """Counts the tokens again and compares: lists where the format keeps them, else the bytes of the file."""
-    open_tokens(tokens)
+    n_tokens = len(open_tokens(tokens))
     check_vocabulary(info.path, info.vocabulary, vocabulary_of(tokens), info.token_limit)
-    expected = max(0, tokens.stat().st_size // 4 - 2)
+    expected = max(0, n_tokens - 2)
     if info.total_count is not None and info.total_count != expected:
         raise InputError(
             info.path,
