@@ -15,7 +15,7 @@ from draft_ladder.base.variants import find
 from draft_ladder.bench.config import Experiment
 from draft_ladder.bench.records import Failure
 from draft_ladder.bench.stats import Results, load_results
-from draft_ladder.report.ablate import experiment_for, ratios, sentence
+from draft_ladder.report.ablate import Ratio, experiment_for, ratios, sentence, too_wide, width_line
 from draft_ladder.report.ablate_chart import draw_ratios, write_chart
 from runner_kit import real_variants, small_experiment
 from sample_records import make_measured, make_record, make_spec, write_results
@@ -51,18 +51,64 @@ def test_ratios_and_their_spread(tmp_path: Path) -> None:
     assert [one.size_mb for one in found if one.metric == "load_time_s"] == [541]
 
 
-def test_the_sentence_says_what_changed_and_whether_ranges_overlap(tmp_path: Path) -> None:
-    names = ("frozen", "sorted_vectors")
-    apart = load_results(results(tmp_path / "a", (10, 12, 14), (5, 6, 8)))
-    line = sentence(ratios(apart, names), {"changes": "one array"}, names)
-    assert line.startswith(
-        "frozen against sorted_vectors: one array. draft latency 2.00 times better "
-        "(ranges apart at every size); load time within 1 % of it"
-    )
-    worse = load_results(results(tmp_path / "b", (5, 6, 9), (8, 12, 14)))
-    assert "draft latency 2.00 times worse (ranges overlap at every size)" in sentence(
-        ratios(worse, names), {}, names
-    )
+NAMES = ("frozen", "sorted_vectors")
+
+
+def latency(folder: Path, sorted_us: tuple[float, ...], frozen_us: tuple[float, ...]) -> tuple[Ratio, str]:
+    """The ratio of the draft latency at 541 MB, and what is said of it."""
+    found = ratios(load_results(results(folder, sorted_us, frozen_us)), NAMES)
+    (one,) = [one for one in found if (one.metric, one.size_mb) == ("draft_latency_us", 541)]
+    text = sentence(found, {"changes": "one array"}, NAMES)
+    assert text.startswith("frozen against sorted_vectors: one array. draft latency ")
+    return one, text.partition("; ")[0].partition("draft latency ")[2]
+
+
+def test_five_pairs_that_leave_one_out_are_judged(tmp_path: Path) -> None:
+    one, words = latency(tmp_path / "a", (10, 12, 14, 12, 11), (5, 6, 8, 6, 5.5))
+    assert (one.n_pairs, one.verdict) == (5, "better")
+    assert one.interval == (5, 14 / 8, 2.0)
+    assert words == "2.00 times better"
+    worse, words = latency(tmp_path / "b", (5, 6, 8, 6, 5.5), (10, 12, 14, 12, 11))
+    assert (worse.verdict, words) == ("worse", "2.00 times worse")
+
+
+@pytest.mark.parametrize(
+    ("sorted_us", "frozen_us", "verdict"),
+    [
+        # As far apart as you like: two runs, or four, say nothing.
+        ((13, 15), (10, 10), "too few runs"),
+        ((20,) * 4, (10,) * 4, "too few runs"),
+        ((20,) * 5, (10,) * 4, "too few runs"),
+        # The same code: one pair of five the other way.
+        ((10, 12, 13, 12, 9), (9, 10, 11, 10, 10), "not told apart"),
+        ((10,) * 7, (10,) * 7, "not told apart"),
+    ],
+)
+def test_without_evidence_no_sentence_says_better_or_worse(
+    tmp_path: Path, sorted_us: tuple[float, ...], frozen_us: tuple[float, ...], verdict: str
+) -> None:
+    one, words = latency(tmp_path, sorted_us, frozen_us)
+    assert one.verdict == verdict
+    assert "better" not in words
+    assert "worse" not in words
+    assert (one.interval.low is None) == (verdict == "too few runs")
+
+
+def test_runs_of_the_same_round_are_pairs(tmp_path: Path) -> None:
+    """A machine that slows down in the third round slows both."""
+    one, _ = latency(tmp_path, (10, 11, 40, 12, 10, 11), (9, 9.9, 36, 10.8, 9, 9.9))
+    assert one.verdict == "better"
+    assert one.interval.is_narrow(0.01)
+    assert one.ranges == "overlap"
+
+
+def test_which_intervals_are_wide(tmp_path: Path) -> None:
+    found = ratios(load_results(results(tmp_path, (10, 12, 14, 12, 11), (5, 6, 8, 6, 5.5))), NAMES)
+    wide = {(one.metric, one.size_mb) for one in too_wide(found, 0.05)}
+    assert wide == {("draft_latency_us", 0), ("draft_latency_us", 541)}
+    assert too_wide(found, 0.5) == []
+    assert width_line(found, 0.5) == ""
+    assert "0, 541 MB" in width_line(found, 0.05)
 
 
 def test_the_chart_is_drawn_the_same_twice(tmp_path: Path) -> None:
@@ -161,9 +207,13 @@ def test_the_verb_measures_charts_and_says(tmp_path: Path) -> None:
         f'train = ["{text}/train.txt"]\nreplay = ["{text}/replay.txt"]\n'
     )
     options = ("--config", "small.toml", "--cache-dir", "cache", "--machine", "here")
-    done = ladder(tmp_path, "ablate", "unsorted_vectors", *options, "--json")
+    rounds = ("--width", "0", "--max-repeats", "6")
+    done = ladder(tmp_path, "ablate", "unsorted_vectors", *options, *rounds, "--json")
     assert done.returncode == 0, done.stderr
     answer = json.loads(done.stdout)
+    # No interval of a time is a point: it went on to the last round, and says so.
+    assert {one["n_pairs"] for one in answer["ratios"] if one["metric"] == "draft_latency_us"} == {6}
+    assert "draft latency" in answer["not_narrow"]
     assert answer["sentence"].startswith(
         "unsorted_vectors against sorted_vectors: successors stay in the order"
     )
@@ -171,14 +221,17 @@ def test_the_verb_measures_charts_and_says(tmp_path: Path) -> None:
     # The config's name is in both folders: another config's run leaves them alone.
     assert (tmp_path / "plots/here/small-unsorted_vectors/unsorted_vectors.svg").is_file()
     folder = "results/here/small-unsorted_vectors"
-    again = ladder(tmp_path, "ablate", "unsorted_vectors", "--from", folder, "--json")
+    again = ladder(tmp_path, "ablate", "unsorted_vectors", "--from", folder, "--width", "0", "--json")
     assert json.loads(again.stdout) == answer
     stats = ladder(tmp_path, "stats", folder)
     assert "p99.9" in stats.stdout
-    at_axis = ladder(tmp_path, "ablate", "dense_map", *options, "--set", "axes.hash=xor", "--json")
+    wide = ("--width", "1000")
+    at_axis = ladder(tmp_path, "ablate", "dense_map", *options, *wide, "--set", "axes.hash=xor", "--json")
     assert at_axis.returncode == 0, at_axis.stderr
     assert {one["size_mb"] for one in json.loads(at_axis.stdout)["ratios"]} == {0, 0.2}
-    chosen = ("--from", "results/here/small-dense_map", "--set", "axes.hash=xor", "--json")
+    few = [one for one in json.loads(at_axis.stdout)["ratios"] if one["metric"] == "draft_latency_us"]
+    assert {one["n_pairs"] for one in few} == {5}
+    chosen = (*wide, "--from", "results/here/small-dense_map", "--set", "axes.hash=xor", "--json")
     assert ladder(tmp_path, "ablate", "dense_map", *chosen).stdout == at_axis.stdout
 
 

@@ -12,7 +12,10 @@ import pytest
 from draft_ladder.base.errors import InputError
 from draft_ladder.bench.records import Failure
 from draft_ladder.bench.stats import Results, load_results
+from draft_ladder.report.alike import mixed
+from draft_ladder.report.caption import absences
 from draft_ladder.report.compare import as_table, compare, opened
+from draft_ladder.report.judge import check_alike
 from sample_records import make_measured, make_record, make_spec, write_results
 
 
@@ -35,7 +38,9 @@ def test_ratios_and_overlap_by_hand(tmp_path: Path) -> None:
     assert (cell.a, cell.b, cell.ratio) == (12.0, 6.0, 2.0)
     assert (cell.a_range, cell.b_range, cell.ranges) == ((10.0, 14.0), (5.0, 10.0), "overlap")
     assert cells[25, "peak_rss_mb"].ratio == 1.0
-    assert ("frozen", "25", "draft_latency_us", "12", "6", "2.000", "overlap") in as_table(found).rows
+    assert ("frozen", "25", "draft_latency_us", "12", "6", "2.000", "overlap", "too few runs") in as_table(
+        found
+    ).rows
     apart = compare(a, load_results(write_run(tmp_path / "c", (5.0, 6.0, 9.9))))
     assert next(cell for cell in apart.cells if cell.metric == "draft_latency_us").ranges == "apart"
 
@@ -167,3 +172,58 @@ def test_a_commit_is_never_taken_for_an_option_of_git(tmp_path: Path) -> None:
     with refused, opened(f"--output={target}:results/m/e"):
         pass
     assert not target.exists()
+
+
+def surrounded(folder: Path, *surroundings: dict[str, Any]) -> Results:
+    """A run under each of these conditions."""
+    records = [
+        make_record(make_spec("frozen", 25, repeat), make_measured(), environment=around)
+        for repeat, around in enumerate(surroundings)
+    ]
+    return load_results(write_results(folder, records))
+
+
+ARENA = {"allocator_variables": {"MALLOC_ARENA_MAX": "1"}, "kernel": "6.1"}
+PLAIN: dict[str, Any] = {"allocator_variables": {}, "kernel": "6.1"}
+
+
+def test_allocator_settings_are_unlike_conditions(tmp_path: Path) -> None:
+    a, b = surrounded(tmp_path / "a", PLAIN), surrounded(tmp_path / "b", ARENA)
+    with pytest.raises(InputError, match=r"allocator_variables.*MALLOC_ARENA_MAX"):
+        compare(a, b)
+    assert compare(a, b, force=True).differences
+    # Older records say nothing of them.
+    assert compare(a, surrounded(tmp_path / "c", {})).differences == []
+
+
+def test_unlike_runs_in_one_folder_are_listed_everywhere(tmp_path: Path) -> None:
+    other = {**PLAIN, "kernel": "6.2"}
+    both, alone = surrounded(tmp_path / "a", PLAIN, PLAIN, other), surrounded(tmp_path / "b", PLAIN)
+    (line,) = mixed(both)
+    assert "kernel" in line
+    assert "6.1 in 2 runs" in line
+    assert line in absences(both)
+    assert mixed(alone) == []
+    with pytest.raises(InputError, match="kernel"):
+        compare(both, alone)
+    with pytest.raises(InputError, match="kernel"):
+        check_alike([both])
+    (stale,) = mixed(surrounded(tmp_path / "c", other))
+    assert "machine.json" in stale
+
+
+def test_other_cores_are_noted(tmp_path: Path) -> None:
+    a, b = (
+        surrounded(tmp_path / name, {**PLAIN, "affinity": on}) for name, on in (("a", [0]), ("b", [0, 1]))
+    )
+    assert [note for note in compare(a, b).notes if "affinity" in note]
+
+
+def test_five_runs_each_are_judged_where_their_interval_leaves_one_out(tmp_path: Path) -> None:
+    a = load_results(write_run(tmp_path / "a", (10.0, 12.0, 14.0, 11.0, 13.0)))
+    b = load_results(write_run(tmp_path / "b", (5.0, 6.0, 7.0, 5.5, 6.5)))
+    verdicts = [
+        {cell.verdict for cell in compare(*both).cells if cell.metric == "draft_latency_us"}
+        for both in ((a, b), (b, a), (a, a))
+    ]
+    assert verdicts == [{"better"}, {"worse"}, {"not told apart"}]

@@ -1,7 +1,7 @@
 """What a measurement depends on besides the code: machine, kernel, load, build, versions.
 
-The only Python module that calls for Linux by name (/proc, /sys, page cache); elsewhere its figures are null.
-No host name and no absolute path leaves this module.
+With `base.host`, the only Python module that calls for Linux by name (/proc, /sys, page cache); elsewhere its
+figures are null. No host name and no absolute path leaves this module.
 """
 
 from __future__ import annotations
@@ -13,16 +13,27 @@ import os
 import platform
 import re
 import shutil
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
 import psutil
 
+from draft_ladder.base.commits import checkout_of, state_of
 from draft_ladder.base.errors import InputError
+from draft_ladder.base.host import CPU as _CPU
+from draft_ladder.base.host import (
+    affinity,
+    available_ram_bytes,
+    cpu_model,
+    host_ram_bytes,
+    likeness,
+    memory_limit_bytes,
+    output_of,
+    text_of,
+    usable_ram_bytes,
+)
 
-_CPU = Path("/sys/devices/system/cpu")
 _DEPENDENCIES = (
     "draft-ladder",
     "llama-cpp-python",
@@ -34,14 +45,6 @@ _DEPENDENCIES = (
     "rich",
     "tiktoken",
     "typer",
-)
-# Anything that swaps or tunes the allocator changes the figures without changing the code.
-_ALLOCATOR_VARIABLES = (
-    "GLIBC_TUNABLES",
-    "LD_PRELOAD",
-    "MALLOC_ARENA_MAX",
-    "MALLOC_CONF",
-    "MALLOC_MMAP_THRESHOLD_",
 )
 
 
@@ -71,48 +74,27 @@ def check_core(cpu: int | None, key: str = "cpu") -> None:
         raise InputError(key, f"core {cpu} is not usable here", f"use one of {', '.join(map(str, usable))}")
 
 
-def cpu_model() -> str:
-    """The processor's own name for itself."""
-    for line in (_text(Path("/proc/cpuinfo")) or "").splitlines():
-        if line.lower().startswith("model name"):
-            return line.partition(":")[2].strip()
-    if sys.platform == "darwin":
-        brand = _output(["sysctl", "-n", "machdep.cpu.brand_string"])
-        if brand:
-            return brand
-    return platform.processor() or platform.machine()
-
-
 def machine() -> dict[str, Any]:
     """The content of machine.json: what stays the same from run to run."""
-    memory = psutil.virtual_memory()
     return {
         "schema": 1,
         "machine": machine_slug(),
-        "cpu_model": cpu_model(),
+        **likeness(),
         "cpu_arch": platform.machine(),
-        "cpu_logical_total": os.cpu_count(),
         "cpu_physical_total": psutil.cpu_count(logical=False),
         "cpu_caches": _caches(),
-        "cpu_governor": _text(_CPU / "cpu0/cpufreq/scaling_governor"),
+        "cpu_governor": text_of(_CPU / "cpu0/cpufreq/scaling_governor"),
         "cpu_max_mhz": _cpu_max_mhz(),
         "turbo": _turbo(),
-        "smt": _text(_CPU / "smt/control"),
-        "affinity": affinity(),
-        "virtualized": "hypervisor" in (_text(Path("/proc/cpuinfo")) or "")
+        "smt": text_of(_CPU / "smt/control"),
+        "virtualized": "hypervisor" in (text_of(Path("/proc/cpuinfo")) or "")
         if sys.platform == "linux"
         else None,
-        "ram_bytes": memory.total,
+        "host_ram_bytes": host_ram_bytes(),
         "swap_bytes": psutil.swap_memory().total,
-        "transparent_hugepage": _selected(_text(Path("/sys/kernel/mm/transparent_hugepage/enabled"))),
-        "aslr": _text(Path("/proc/sys/kernel/randomize_va_space")),
-        "system": platform.system(),
-        "kernel": platform.release(),
-        "libc": " ".join(platform.libc_ver()).strip() or None,
-        "python": platform.python_version(),
+        "aslr": text_of(Path("/proc/sys/kernel/randomize_va_space")),
         "python_implementation": platform.python_implementation(),
         "dependencies": dependency_versions(),
-        "allocator_variables": allocator_variables(),
         **git_state(),
         "recorded_utc": utc_now(),
     }
@@ -121,18 +103,14 @@ def machine() -> dict[str, Any]:
 def per_run() -> dict[str, Any]:
     """What may change from one run to the next; part of every record."""
     git = git_state()
-    frequency = _text(_CPU / "cpu0/cpufreq/scaling_cur_freq")
+    frequency = text_of(_CPU / "cpu0/cpufreq/scaling_cur_freq")
     return {
         "machine": machine_slug(),
-        "kernel": platform.release(),
-        "python": platform.python_version(),
+        **likeness(),
         "load_1min": round(os.getloadavg()[0], 2),
-        "available_ram_bytes": psutil.virtual_memory().available,
-        "cpu_governor": _text(_CPU / "cpu0/cpufreq/scaling_governor"),
+        "available_ram_bytes": available_ram_bytes(),
+        "cpu_governor": text_of(_CPU / "cpu0/cpufreq/scaling_governor"),
         "cpu_mhz": int(frequency) // 1000 if frequency else None,
-        "affinity": affinity(),
-        "transparent_hugepage": _selected(_text(Path("/sys/kernel/mm/transparent_hugepage/enabled"))),
-        "allocator_variables": allocator_variables(),
         "git_commit": git["git_commit"],
         "git_dirty": git["git_dirty"],
     }
@@ -146,12 +124,12 @@ def warnings(cpu: int | None = None) -> list[str]:
         found.append(
             f"load average is {load:.1f}: other work shares the caches and cores; wait until it is over"
         )
-    governor = _text(_CPU / "cpu0/cpufreq/scaling_governor")
+    governor = text_of(_CPU / "cpu0/cpufreq/scaling_governor")
     if governor not in (None, "performance"):
         found.append(f"CPU governor is {governor}: the clock rate follows the load; set it to performance")
     if _turbo() is True:
         found.append("turbo is on: the clock rate depends on heat and on the other cores; switch it off")
-    smt = _text(_CPU / "smt/control")
+    smt = text_of(_CPU / "smt/control")
     if smt == "on":
         found.append(
             "SMT is on: a sibling thread may share the core; leave the sibling idle or switch SMT off"
@@ -160,22 +138,13 @@ def warnings(cpu: int | None = None) -> list[str]:
         found.append(
             "the workers are not pinned: they may move between cores; set `cpu` in the config (`--set cpu=0`)"
         )
-    memory = psutil.virtual_memory()
-    if memory.available < 0.25 * memory.total:
+    limit, free = memory_limit_bytes(), available_ram_bytes()
+    if free < 0.25 * usable_ram_bytes():
+        bound = "" if limit is None else f" of the {limit / 1e9:.1f} that a control group allows"
         found.append(
-            f"only {memory.available / 1e9:.1f} GB of memory are free: runs may swap; close other programs"
+            f"only {free / 1e9:.1f} GB of memory{bound} are free: runs may swap or end; close other programs"
         )
     return found
-
-
-def affinity() -> list[int] | None:
-    """The cores this process may run on; null where the system does not say."""
-    return sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else None
-
-
-def allocator_variables() -> dict[str, str]:
-    """Environment variables that tune or replace the allocator (base names, no folders)."""
-    return {name: os.path.basename(os.environ[name]) for name in _ALLOCATOR_VARIABLES if name in os.environ}
 
 
 def dependency_versions() -> dict[str, str | None]:
@@ -191,19 +160,14 @@ def dependency_versions() -> dict[str, str | None]:
 
 @functools.cache  # asked for before every run, when the machine should be quiet
 def git_state() -> dict[str, Any]:
-    """Commit of the project's checkout and whether anything but results was changed; null outside of one."""
-    for folder in (Path(__file__).resolve().parents[2], Path.cwd()):
-        project = _text(folder / "pyproject.toml")
-        if project and 'name = "draft-ladder"' in project:
-            commit = _output(["git", "rev-parse", "HEAD"], folder)
-            changed = _output(["git", "status", "--porcelain", "--", ".", ":!results", ":!plots"], folder)
-            return {"git_commit": commit, "git_dirty": None if changed is None else bool(changed)}
-    return {"git_commit": None, "git_dirty": None}
+    """Commit of the checkout this code is from and whether anything but results was changed; null without."""
+    commit, dirty = state_of(checkout_of())
+    return {"git_commit": commit, "git_dirty": dirty}
 
 
 def oom_kills_total() -> int | None:
     """How many processes the kernel has killed for want of memory since it started; null if unknown."""
-    match = re.search(r"^oom_kill (\d+)$", _text(Path("/proc/vmstat")) or "", re.MULTILINE)
+    match = re.search(r"^oom_kill (\d+)$", text_of(Path("/proc/vmstat")) or "", re.MULTILINE)
     return int(match.group(1)) if match else None
 
 
@@ -235,49 +199,29 @@ def compiler_found() -> str | None:
     """First line of the C++ compiler's version, null if there is none."""
     for name in (os.environ.get("CXX"), "c++", "g++", "clang++"):
         if name and shutil.which(name):
-            version = _output([name, "--version"])
+            version = output_of([name, "--version"])
             return version.splitlines()[0] if version else None
     return None
-
-
-def _text(path: Path) -> str | None:
-    try:
-        return path.read_text(encoding="utf-8", errors="replace").strip()
-    except OSError:
-        return None
-
-
-def _output(command: list[str], folder: Path | None = None) -> str | None:
-    try:
-        done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=10, check=True)
-    except (OSError, subprocess.SubprocessError):
-        return None
-    return done.stdout.strip()
-
-
-def _selected(text: str | None) -> str | None:
-    match = re.search(r"\[(\w+)\]", text or "")
-    return match.group(1) if match else text
 
 
 def _caches() -> dict[str, str]:
     caches = {}
     for index in sorted((_CPU / "cpu0/cache").glob("index*")):
-        kind = {"Data": "d", "Instruction": "i"}.get(_text(index / "type") or "", "")
-        size, level = _text(index / "size"), _text(index / "level")
+        kind = {"Data": "d", "Instruction": "i"}.get(text_of(index / "type") or "", "")
+        size, level = text_of(index / "size"), text_of(index / "level")
         if size and level:
             caches[f"L{level}{kind}"] = size
     return caches
 
 
 def _cpu_max_mhz() -> int | None:
-    khz = _text(_CPU / "cpu0/cpufreq/cpuinfo_max_freq")
+    khz = text_of(_CPU / "cpu0/cpufreq/cpuinfo_max_freq")
     return int(khz) // 1000 if khz and khz.isdigit() else None
 
 
 def _turbo() -> bool | None:
-    no_turbo = _text(_CPU / "intel_pstate/no_turbo")
+    no_turbo = text_of(_CPU / "intel_pstate/no_turbo")
     if no_turbo is not None:
         return no_turbo == "0"
-    boost = _text(_CPU / "cpufreq/boost")
+    boost = text_of(_CPU / "cpufreq/boost")
     return boost == "1" if boost is not None else None

@@ -18,6 +18,8 @@ POSITION_PREFIX = "acceptance_at_"
 
 Measured = dict[str, Any]
 Place = Literal["compare", "ablate", "export", "claims"]
+_NOTHING_DRAFTED = "nothing was drafted"
+NOTHING_ASKED = "n_draft is 0: no draft has a token; ask for at least 1"
 _SUFFIXES = {"us": " µs", "s": " s", "MB": " MB"}
 
 
@@ -77,6 +79,10 @@ class Metric:
     def own_timing(self) -> str:
         """The mode whose runs give its figures."""
         return self.timing or PER_CALL
+
+    def why_absent(self, n_draft: int) -> str:
+        """Why there is no figure: with n_draft 0, where that is asked of what was drafted."""
+        return NOTHING_ASKED if n_draft == 0 and self.absent.startswith(_NOTHING_DRAFTED) else self.absent
 
     def gain(self, before: float, after: float) -> float:
         """How many times better `after` is: above 1 is better, below 1 is worse."""
@@ -163,7 +169,6 @@ def histogram_quantile(histogram: list[list[int]] | None, share: float) -> float
     return None
 
 
-_NOTHING_DRAFTED = "nothing was drafted"
 _NO_CALL = "no draft call"
 _NO_STATIC = "no static cache"
 _NOT_REPORTED = "the system does not report it"

@@ -12,6 +12,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from draft_ladder.base.errors import DraftsDifferError, InputError
+from draft_ladder.base.likeness import Conditions, conditions, digest
 from draft_ladder.base.manifests import canonical_json, write_atomic
 from draft_ladder.base.validation import first_problem, load_versioned
 from draft_ladder.bench.schema_1 import spec_of_schema_1, upgraded_plan, upgraded_record
@@ -158,8 +159,19 @@ class RunRecord(_Frozen):
     @property
     def draft_digest(self) -> str | None:
         """SHA-256 of the text of every draft, null if the run did not get that far."""
-        digest = (self.measured or {}).get("draft_digest")
-        return digest if isinstance(digest, str) else None
+        found = (self.measured or {}).get("draft_digest")
+        return found if isinstance(found, str) else None
+
+    @property
+    def conditions(self) -> Conditions:
+        """What must be the same for its figures to stand beside another run's, as far as it is recorded."""
+        return conditions(self.environment, (self.measured or {}).get("build"), self.spec.cpu)
+
+    @property
+    def likeness(self) -> str | None:
+        """The digest of its conditions: the recorded one, else of those it has, null where it has none."""
+        recorded = self.environment.get("likeness")
+        return recorded if isinstance(recorded, str) else digest(self.conditions)
 
 
 def redact_paths(text: str) -> str:

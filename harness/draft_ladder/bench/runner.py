@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import json
 import os
 import random
 import re
@@ -13,13 +12,14 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from draft_ladder.base.errors import ExitCode, InputError, RunFailedError
+from draft_ladder.base.likeness import conditions, digest
 from draft_ladder.base.locks import folder_lock
-from draft_ladder.base.manifests import write_atomic
 from draft_ladder.base.validation import load_json
 from draft_ladder.base.variants import Variant
 from draft_ladder.bench import environment
 from draft_ladder.bench.config import Experiment
 from draft_ladder.bench.launch import run_worker
+from draft_ladder.bench.places import refuse_elsewhere, write_json, write_machine
 from draft_ladder.bench.records import (
     SCHEMA,
     CorpusLabel,
@@ -233,8 +233,10 @@ def run_experiment(
                 names = ", ".join(path.name for path in others)
                 observer.note(f"{runs}: {names}: no record of ours, left alone")
             _refuse_newer(folder / "experiment.json")
+            kept = [] if force else _finished(jobs, runs)
+            refuse_elsewhere(folder, experiment.cpu, (record.conditions for record in kept))
             write_json(folder / "experiment.json", experiment_summary(experiment, jobs, overrides or {}))
-            write_machine(folder)
+            write_machine(folder, experiment.cpu)
             records = [
                 _run_or_skip(job, runs, observer, experiment, lock, force)
                 for job in _announce(jobs, observer)
@@ -247,6 +249,12 @@ def run_experiment(
     if any(record.draft_check == "differ" for record in records):
         return ExitCode.DRAFTS_DIFFER
     return ExitCode.RUN_FAILED if any(record.status == "failed" for record in records) else ExitCode.OK
+
+
+def _finished(jobs: Sequence[Job], runs: Path) -> list[RunRecord]:
+    """The records that this experiment would keep."""
+    paths = (runs / f"{job.spec.key}.json" for job in jobs)
+    return [record for path in paths if path.exists() and (record := load_record(path)).status == "ok"]
 
 
 def _refuse_newer(path: Path) -> None:
@@ -295,6 +303,8 @@ def measure(job: Job, experiment: Experiment, lock: int) -> RunRecord:
     failure = result.failure
     if failure is not None:
         failure = Failure(reason=failure.reason, detail=redact_paths(failure.detail))
+    known = conditions(surroundings, (result.answer or {}).get("build"), job.spec.cpu)
+    surroundings["likeness"] = digest(known)
     return RunRecord(
         key=job.spec.key,
         spec=job.spec,
@@ -390,26 +400,6 @@ def without_folders(content: Any) -> Any:
     if isinstance(content, list | tuple):
         return [without_folders(value) for value in content]
     return redact_paths(content) if isinstance(content, str) else content
-
-
-def write_machine(folder: Path) -> None:
-    """machine.json: written anew only when something besides its date changed."""
-    path = folder / "machine.json"
-    content = environment.machine()
-    try:
-        before = json.loads(path.read_bytes())
-    except (OSError, ValueError):
-        before = None
-    if isinstance(before, dict) and {**before, "recorded_utc": None} == {**content, "recorded_utc": None}:
-        return
-    write_json(path, content)
-
-
-def write_json(path: Path, content: dict[str, Any]) -> None:
-    """Strict JSON, whole or not at all; left alone when nothing changed."""
-    data = (json.dumps(content, allow_nan=False, indent=1) + "\n").encode()
-    if not path.is_file() or path.read_bytes() != data:
-        write_atomic(path, data)
 
 
 def remove_leftovers(runs: Path) -> list[Path]:

@@ -127,7 +127,7 @@ def run_rows(records: Iterable[RunRecord]) -> list[RunRow]:
             continue
         spec, settings = record.spec, Settings.of(record.spec)
         for metric, value in metric_values(record.measured, spec.timing):
-            note = metric.absent if value is None else ""
+            note = metric.why_absent(spec.n_draft) if value is None else ""
             about = (spec.variant, settings, spec.size_mb, spec.repeat, spec.timing)
             rows.append(RunRow(*about, metric.name, value, metric.unit, note))
     # The metrics of one run keep the order they came in.

@@ -14,6 +14,7 @@ from draft_ladder.base.errors import InputError
 from draft_ladder.base.manifests import cache_dir, copy_artifact, load_manifest, refuse_overwriting
 from draft_ladder.bench import environment
 from draft_ladder.bench.launch import convert_apart
+from draft_ladder.bench.places import refuse_elsewhere
 from draft_ladder.cli.default_verb import BuildByDefault
 from draft_ladder.cli.display import note, stages
 from draft_ladder.cli.options import RESULTS, CacheOption, JsonOption, out_option
@@ -304,8 +305,10 @@ def bench_verb(
     work = cache_dir(cache)
     work.mkdir(parents=True, exist_ok=True)
     bench = Bench(source, tokenizer_name, bound, jobs or usable_cores(), repeats, steps)
+    target = out or RESULTS / environment.machine_slug() / "builder"
+    refuse_elsewhere(target, remedy="give --out FOLDER for a folder of its own")
     record = run_bench(bench, work, note)
-    write_bench(record, out or RESULTS / environment.machine_slug() / "builder")
+    write_bench(record, target)
     if json_:
         print(json.dumps(record, allow_nan=False))
         return

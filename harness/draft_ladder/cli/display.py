@@ -112,7 +112,8 @@ def run_line(record: RunRecord) -> str:
         metric.name: value for metric, value in metric_values(record.measured or {}, record.spec.timing)
     }
     latency = values.get("draft_latency_us", values.get("draft_latency_chunk_us"))
-    parts = ["nothing drafted" if latency is None else f"{format_number(latency, 3)} µs per drafted token"]
+    nothing = "nothing drafted" + (" as n_draft is 0" if record.spec.n_draft == 0 else "")
+    parts = [nothing if latency is None else f"{format_number(latency, 3)} µs per drafted token"]
     if record.spec.timing == HISTOGRAM:
         median, tail = values["draft_call_p50_us"], values["draft_call_p99_us"]
         figures = f"draft calls p50 {format_number(median, 3)}, p99 {format_number(tail, 3)} µs"

@@ -7,15 +7,15 @@ from __future__ import annotations
 
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from draft_ladder.base import native
 from draft_ladder.base.errors import ExitCode, InputError
 from draft_ladder.base.manifests import refuse_overwriting, write_atomic
-from draft_ladder.base.variants import find
-from draft_ladder.bench.config import load_experiment, parse_override
+from draft_ladder.base.variants import Variant, find
+from draft_ladder.bench.config import Experiment, load_experiment, parse_override
 from draft_ladder.bench.launch import demand
 from draft_ladder.bench.stats import load_results, write_csv_files
 from draft_ladder.cli.display import json_text, note, print_json
@@ -47,6 +47,7 @@ ResultsArguments = Annotated[
 ResultsArgument = Annotated[
     Path, typer.Argument(metavar="RESULTS", help="A results folder, results/<machine>/<experiment>.")
 ]
+ROUNDS_ADDED = 2
 CLAIMS = Path("configs/claims/article.toml")
 
 
@@ -65,6 +66,16 @@ def ablate(
             help="Judge these records, or those --set chooses; measure nothing.",
         ),
     ] = None,
+    max_repeats: Annotated[
+        int,
+        typer.Option(
+            "--max-repeats", min=1, help="Measure no further round after this many, be it narrow or not."
+        ),
+    ] = 15,
+    width: Annotated[
+        float,
+        typer.Option("--width", min=0, help="A 95 % interval is narrow whose ends are this share apart."),
+    ] = 0.05,
     set_: SetOption = None,
     text: TextOption = None,
     cache: CacheOption = None,
@@ -73,8 +84,11 @@ def ablate(
     machine: MachineOption = None,
     json_: JsonOption = False,
 ) -> None:
-    """Measure what one change is worth: a variant against the one it was made from, as ratios and a chart."""
-    from draft_ladder.report.ablate import as_table, counterpart, experiment_for, ratios, sentence
+    """Measure what one change is worth: a variant against the one it was made from, as ratios and a chart.
+
+    Rounds are added until the interval of every ratio is narrow, or --max-repeats is reached.
+    """
+    from draft_ladder.report.ablate import as_table, counterpart, ratios, sentence, width_line
     from draft_ladder.report.ablate_chart import write_chart
 
     chosen = find(variant)
@@ -82,11 +96,10 @@ def ablate(
     folder, code = from_, ExitCode.OK
     settings = dict(map(parse_override, set_ or [])) if from_ else {}
     if folder is None:
-        base, overrides = load_experiment(config, set_ or [])
-        experiment = experiment_for(base, chosen)
-        code, folder = measure(experiment, overrides, text, cache, results, machine)
-        if code == ExitCode.DRAFTS_DIFFER:
-            raise typer.Exit(int(code))
+        where = (text, cache, results, machine)
+        code, folder = _measure_until_narrow(
+            chosen, *load_experiment(config, set_ or []), where, max_repeats, width
+        )
     found = load_results(folder)
     if from_ is None:
         write_csv_files(found)
@@ -94,11 +107,43 @@ def ablate(
     line = sentence(figures, found.variants.get(chosen.name, {}), names)
     written = write_chart(figures, found, names, plots_of(folder, plots))
     note("\n".join([*absences(found), *map(str, written)]))
+    wide = width_line(figures, width)
     if json_:
-        print_json({"sentence": line, "ratios": [asdict(one) for one in figures]})
+        print_json({"sentence": line, "not_narrow": wide, "ratios": [asdict(one) for one in figures]})
     else:
-        print(as_text(as_table(figures, names)), line, sep="\n\n")
+        print("\n\n".join(filter(None, (as_text(as_table(figures, names)), line, wide))))
     raise typer.Exit(int(code))
+
+
+def _measure_until_narrow(
+    variant: Variant,
+    base: Experiment,
+    overrides: dict[str, Any],
+    where: tuple[Path | None, Path | None, Path, str | None],
+    most: int,
+    width: float,
+) -> tuple[ExitCode, Path]:
+    """Rounds of a variant and its counterpart, as many as narrow intervals take; `where`: for `measure`.
+
+    What was measured before is kept: a round more is all that is run.
+    """
+    from draft_ladder.report.ablate import counterpart, experiment_for, ratios, too_wide
+    from draft_ladder.report.pairs import MIN_PAIRS
+
+    experiment = experiment_for(base, variant)
+    repeats = max(experiment.repeats, min(MIN_PAIRS, most))
+    while True:
+        experiment = experiment.model_copy(update={"repeats": repeats})
+        code, folder = measure(experiment, overrides, *where)
+        if code == ExitCode.DRAFTS_DIFFER:
+            raise typer.Exit(int(code))
+        if repeats >= most or code != ExitCode.OK:
+            return code, folder
+        wide = too_wide(ratios(load_results(folder), (variant.name, counterpart(variant))), width)
+        if not wide:
+            return code, folder
+        repeats = min(repeats + ROUNDS_ADDED, most)
+        note(f"{len(wide)} intervals are over {width:.0%} wide: going on to {repeats} repeats")
 
 
 def claims(

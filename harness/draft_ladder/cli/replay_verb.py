@@ -15,7 +15,7 @@ from draft_ladder.base.manifests import refuse_overwriting, replacing
 from draft_ladder.base.variants import Variant, find
 from draft_ladder.bench import environment
 from draft_ladder.bench.launch import WorkerInputError, convert_apart, demand
-from draft_ladder.bench.metrics import metric_values
+from draft_ladder.bench.metrics import NOTHING_ASKED, metric_values
 from draft_ladder.bench.records import Timing
 from draft_ladder.bench.runner import axis_values, check_axes
 from draft_ladder.cli.display import print_json, stderr
@@ -155,7 +155,8 @@ def _explain_absence(measured: dict[str, Any], tokens: Path) -> None:
         remedy = "give a longer token file or a smaller --n-ctx"
         stderr.print(f"{tokens}: {reason}; {remedy}", style="yellow", markup=False)
     elif latency is None:
-        reason = "nothing was drafted"
+        reason = NOTHING_ASKED if measured["n_draft"] == 0 else "nothing was drafted"
+        stderr.print(f"{tokens}: {reason}", style="yellow", markup=False)
     measured["draft_latency_us"] = latency
     measured["draft_latency_note"] = reason
 

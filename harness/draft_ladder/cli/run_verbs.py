@@ -15,6 +15,7 @@ from draft_ladder.base.manifests import cache_dir
 from draft_ladder.base.variants import Variant, discover_all, find
 from draft_ladder.bench import environment
 from draft_ladder.bench.config import Experiment, load_experiment
+from draft_ladder.bench.places import refuse_elsewhere
 from draft_ladder.bench.prepare import Preparation
 from draft_ladder.bench.records import load_record
 from draft_ladder.bench.runner import Job, check_axes, plan, run_experiment
@@ -34,6 +35,7 @@ from draft_ladder.cli.options import (
     TargetArgument,
     TextOption,
 )
+from draft_ladder.report.alike import mixed
 from draft_ladder.report.stats_table import tables
 from draft_ladder.report.style import as_text
 
@@ -87,6 +89,8 @@ def measure(
     check_axes(experiment.axes, variants)
     folder = results / environment.machine_folder(machine) / experiment.name
     environment.check_core(experiment.cpu)
+    if not dry_run:
+        refuse_elsewhere(folder, experiment.cpu)
     for line in environment.warnings(experiment.cpu):
         stderr.print(f"warning: {line}", style="yellow", markup=False)
     with stages() as progress:
@@ -175,6 +179,8 @@ def _stats(folder: Path, json_: bool) -> None:
         note(f"not written: {error}")
     for line in failures(results.records):
         stderr.print(f"failed, left out: {line}", style="red", markup=False)
+    for line in mixed(results):
+        stderr.print(f"warning: {line}", style="yellow", markup=False)
     if results.missing_total:
         note(f"unfinished: {results.missing_total} runs are still to be made")
     if results.superseded_total:

@@ -23,11 +23,12 @@ from typing import Any
 
 import numpy as np
 
+from draft_ladder.base import host
 from draft_ladder.base.interfaces import Drafter
 from draft_ladder.base.locks import folder_lock
 from draft_ladder.base.manifests import package_version
 from draft_ladder.base.variants import Variant
-from draft_ladder.bench import environment
+from draft_ladder.bench import environment, places
 from draft_ladder.bench.launch import demand
 from draft_ladder.e2e.cost import BATCHES, measure_costs
 from draft_ladder.e2e.drafter_comparison import compare_drafters
@@ -52,7 +53,7 @@ class Experiment:
         self._answers: dict[tuple[str, int], list[int]] = {}
         # What is measured elsewhere, or with another llama.cpp, is not the same measurement.
         self.place = {
-            "machine": environment.cpu_model(),
+            "machine": host.cpu_model(),
             "kernel": platform.release(),
             "llama_cpp_python": package_version("llama-cpp-python"),
         }
@@ -69,9 +70,8 @@ class Experiment:
         for work in self.inputs.works:
             self._drafters_compared(work)
         write_json(self.folder / INDEX_NAME, self._index())
-        path = self.folder / "machine.json"
-        if self.store.made_total or not path.exists():
-            write_json(path, environment.machine())
+        if self.store.made_total or not (self.folder / places.NAME).exists():
+            places.write_machine(self.folder, self.config.cpu)
 
     def _settings(self) -> dict[str, Any]:
         config = self.config
@@ -343,6 +343,7 @@ class _Remembering:
 def run_e2e(config: E2eConfig, options: Options, note: Note) -> Path:
     """Run or resume an experiment; its results folder. Raises LadderError."""
     folder = options.results / environment.machine_folder(options.machine) / config.name
+    places.refuse_elsewhere(folder, config.cpu)
     with (
         opened(config, options, config.variants, note) as (inputs, model),
         folder_lock(folder, "runner"),

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
+from draft_ladder.base import host
 from draft_ladder.base.manifests import cache_dir, sha256_file
 from draft_ladder.base.variants import find
 from draft_ladder.bench import environment
@@ -33,7 +34,7 @@ class Options:
 @contextmanager
 def pinned_to(cpu: int | None) -> Iterator[None]:
     """Run on this core alone for a while, where a core is named and the system can do it."""
-    usable = environment.affinity()
+    usable = host.affinity()
     if cpu is None or usable is None:
         yield
         return

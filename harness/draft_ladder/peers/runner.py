@@ -13,8 +13,9 @@ from draft_ladder.base.locks import folder_lock
 from draft_ladder.base.variants import Variant
 from draft_ladder.bench import environment
 from draft_ladder.bench.launch import run_worker
+from draft_ladder.bench.places import write_json, write_machine
 from draft_ladder.bench.records import Failure, TokenizerLabel, redact_paths
-from draft_ladder.bench.runner import remove_leftovers, without_folders, write_json, write_machine
+from draft_ladder.bench.runner import remove_leftovers, without_folders
 from draft_ladder.data.tokenizers import Tokenizer
 from draft_ladder.peers.experiment import RequestExperiment
 from draft_ladder.peers.records import (

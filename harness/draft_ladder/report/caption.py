@@ -8,6 +8,7 @@ from textwrap import wrap
 from draft_ladder.bench.records import RunSpec
 from draft_ladder.bench.settings import Settings, label, telling
 from draft_ladder.bench.stats import Results
+from draft_ladder.report.alike import mixed
 from draft_ladder.report.style import CAPTION_CHARACTERS, clipped
 
 
@@ -73,6 +74,7 @@ def absences(results: Results) -> list[str]:
         clipped(f"failed and not shown ({reason}): {', '.join(sorted(cells))}", 170)
         for reason, cells in sorted(failed.items())
     ]
+    lines += [clipped(line, 170) for line in mixed(results)]
     if results.missing_total:
         lines.append(f"unfinished: {results.missing_total} runs are still to be made")
     finished = {record.spec.variant for record in results.records if record.status == "ok"}

@@ -13,23 +13,22 @@ from typing import Any
 
 from draft_ladder.base.commits import files_of
 from draft_ladder.base.errors import InputError
-from draft_ladder.bench.metrics import Metric, shown_in
+from draft_ladder.bench.metrics import Metric, own_timing, shown_in
 from draft_ladder.bench.records import RunRecord, differing_drafts
 from draft_ladder.bench.settings import label
 from draft_ladder.bench.stats import Results, SummaryRow, by_cell, load_results, run_rows, summarize
+from draft_ladder.report.alike import notes_on_places, unlike_places
 from draft_ladder.report.caption import notes_on, telling_of
+from draft_ladder.report.pairs import Verdict, unpaired
 from draft_ladder.report.style import TextTable, format_number
-
-# Of a module's build; its flags are only noted.
-BUILD_KEYS = ("compiler", "standard_library", "build_type", "unordered_dense")
-MACHINE_KEYS = ("cpu_model", "cpu_logical_total", "ram_bytes", "system")
 
 
 @dataclass(frozen=True)
 class Cell:
     """One metric of one variant at its settings and one corpus size in both runs.
 
-    `ratio`: how many times better B's median is than A's. `variant` is a label.
+    `ratio`: how many times better B's median is than A's. `variant` is a label. Interval and verdict are
+    by `report.pairs`.
     """
 
     variant: str
@@ -42,6 +41,10 @@ class Cell:
     a_range: tuple[float, float]
     b_range: tuple[float, float]
     ranges: str
+    n_runs: int  # of the one that has fewer
+    interval_low: float | None
+    interval_high: float | None
+    verdict: Verdict
 
 
 @dataclass(frozen=True)
@@ -81,11 +84,13 @@ def compare(a: Results, b: Results, *, force: bool = False) -> Comparison:
         )
     names = {*telling_of(a), *telling_of(b)}
     cells_a, cells_b = _by_label(a, names), _by_label(b, names)
+    runs_a, runs_b = _runs_by_label(a, names), _runs_by_label(b, names)
     cells = [
         cell
         for key, figures in cells_a.items()
         for metric in shown_in("compare").values()
-        if key in cells_b and (cell := _cell(key, metric, figures, cells_b[key])) is not None
+        if key in cells_b
+        and (cell := _cell(key, metric, (figures, cells_b[key]), (runs_a, runs_b))) is not None
     ]
     only_a, only_b = (
         [f"{variant} at {size:g} MB" for variant, size in one if (variant, size) not in other]
@@ -96,16 +101,7 @@ def compare(a: Results, b: Results, *, force: bool = False) -> Comparison:
 
 def unlikeness(a: Results, b: Results) -> list[str]:
     """What makes the figures incomparable: machine, compiler, settings, texts, tokenizer, drafts."""
-    found = [
-        f"{key} is {a.machine.get(key)} and {b.machine.get(key)}"
-        for key in MACHINE_KEYS
-        if a.machine.get(key) != b.machine.get(key)
-    ]
-    for key in BUILD_KEYS:
-        built_a, built_b = _built(a, key), _built(b, key)
-        # Records of a module that does not say are no evidence of another one.
-        if built_a and built_b and built_a != built_b:
-            found.append(f"{key} is {_listed(built_a)} and {_listed(built_b)}")
+    found = unlike_places(a, b)
     for name, values_a, values_b in (
         (name, _values(a, name), _values(b, name)) for name in ("n_ctx", "n_draft", "page_cache", "cpu")
     ):
@@ -127,9 +123,10 @@ def unlikeness(a: Results, b: Results) -> list[str]:
 
 
 def flag_notes(folders: Sequence[Results]) -> list[str]:
-    """A line for each folder whose modules were built with other compiler flags than the first's."""
+    """A line for each folder that was built with other compiler flags than the first, or run elsewise."""
     first, *others = folders
-    return [line for other in others if (line := _flag_note(first, other)) is not None]
+    flags = [line for other in others if (line := _flag_note(first, other)) is not None]
+    return flags + notes_on_places(folders)
 
 
 def _flag_note(a: Results, b: Results) -> str | None:
@@ -173,16 +170,47 @@ def _by_label(results: Results, names: Collection[str]) -> dict[tuple[str, float
     return {(label(one.variant, one.settings, names), one.size_mb): found for one, found in cells.items()}
 
 
+Runs = dict[tuple[str, float, str], list[float]]
+
+
+def _runs_by_label(results: Results, names: Collection[str]) -> Runs:
+    """The single runs behind those figures."""
+    found: Runs = {}
+    for row in run_rows(results.records):
+        if row.timing == own_timing(row.metric) and row.value:
+            key = label(row.variant, row.settings, names), row.size_mb, row.metric
+            found.setdefault(key, []).append(float(row.value))
+    return found
+
+
 def _cell(
-    key: tuple[str, float], metric: Metric, in_a: dict[str, SummaryRow], in_b: dict[str, SummaryRow]
+    key: tuple[str, float],
+    metric: Metric,
+    figures: tuple[dict[str, SummaryRow], dict[str, SummaryRow]],
+    runs: tuple[Runs, Runs],
 ) -> Cell | None:
-    a, b = in_a.get(metric.name), in_b.get(metric.name)
+    """Both pairs are (A's, B's)."""
+    a, b = (own.get(metric.name) for own in figures)
     if a is None or b is None or not (a.median and b.median):
         return None
     ranges = (float(a.min or 0), float(a.max or 0)), (float(b.min or 0), float(b.max or 0))
     ratio = metric.gain(a.median, b.median)
     medians = float(a.median), float(b.median)
-    return Cell(*key, metric.name, metric.unit, *medians, ratio, *ranges, ranges_text(a, b))
+    series = (own.get((*key, metric.name), []) for own in runs)
+    interval = unpaired(*series, higher_is_better=metric.better == "higher")
+    return Cell(
+        *key,
+        metric.name,
+        metric.unit,
+        *medians,
+        ratio,
+        *ranges,
+        ranges_text(a, b),
+        interval.n_pairs,
+        interval.low,
+        interval.high,
+        interval.verdict,
+    )
 
 
 def ranges_text(a: SummaryRow, b: SummaryRow) -> str:
@@ -206,8 +234,9 @@ def as_table(comparison: Comparison) -> TextTable:
             format_number(cell.b),
             f"{cell.ratio:.3f}",
             cell.ranges,
+            cell.verdict,
         )
         for cell in comparison.cells
     ]
-    columns = ("variant", "MB", "metric", "A", "B", "A/B", "ranges")
-    return TextTable("A over B: above 1 where B is faster or smaller", columns, rows)
+    columns = ("variant", "MB", "metric", "A", "B", "A/B", "ranges", "B is")
+    return TextTable("A over B: above 1 where B's median is the lower", columns, rows)

@@ -15,6 +15,7 @@ from draft_ladder.base.validation import load_json
 from draft_ladder.bench.records import SETTINGS, refuse_differing_drafts
 from draft_ladder.bench.settings import AXES, Settings, label
 from draft_ladder.bench.stats import Results, SummaryRow, run_rows, summarize
+from draft_ladder.report.alike import mixed
 from draft_ladder.report.caption import telling_of
 from draft_ladder.report.claims import METRICS, ROUNDS_FILE, SIZES, Claim, ClaimsFile
 from draft_ladder.report.compare import unlikeness
@@ -148,6 +149,8 @@ def check_alike(folders: Sequence[Results]) -> None:
                 f"has several values of {', '.join(varying)}, and claims are judged at one",
                 "give folders of one setting",
             )
+        if lines := mixed(results):
+            raise InputError(results.folder, "; ".join(lines), "measure it again in a folder of its own")
     first, *others = folders
     for other in others:
         differences = unlikeness(first, other)

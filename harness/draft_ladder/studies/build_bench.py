@@ -16,9 +16,10 @@ from draft_ladder.base.errors import ExitCode, RunFailedError
 from draft_ladder.base.manifests import sha256_file, write_atomic
 from draft_ladder.bench import environment
 from draft_ladder.bench.launch import WorkerInputError
-from draft_ladder.bench.runner import write_json, write_machine
+from draft_ladder.bench.places import write_json, write_machine
 from draft_ladder.data.cache import SUFFIXES
 from draft_ladder.data.tokens import TOKEN_BYTES
+from draft_ladder.report.pairs import MIN_PAIRS
 from draft_ladder.report.style import TextTable, as_markdown, format_number
 from draft_ladder.studies.build_steps import STEPS, Request
 
@@ -163,7 +164,8 @@ def sentences(record: dict[str, Any]) -> list[str]:
         found.append(
             "Counting, one thread each and the same compiler flags: "
             f"{format_number(statistics.median(ratios))} times "
-            f"as fast as the nested maps ({format_number(min(ratios))} to {format_number(max(ratios))})."
+            f"as fast as the nested maps ({format_number(min(ratios))} to {format_number(max(ratios))}"
+            f"{'' if len(ratios) >= MIN_PAIRS else f'; {len(ratios)} pairs of runs'})."
         )
     peaks = _by_repeat(record, "count_bounded", "peak_rss_bytes")
     if peaks and all(peaks):

@@ -12,8 +12,8 @@ from draft_ladder.base.manifests import write_atomic
 from draft_ladder.base.variants import find
 from draft_ladder.bench import environment
 from draft_ladder.bench.config import Experiment
+from draft_ladder.bench.places import write_json
 from draft_ladder.bench.prepare import Note, Preparation
-from draft_ladder.bench.runner import write_json
 from draft_ladder.data.synthetic import SyntheticConfig, SyntheticSource
 from draft_ladder.report.style import TextTable, as_markdown
 from draft_ladder.studies.corpus_stats import (

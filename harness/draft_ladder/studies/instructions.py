@@ -22,7 +22,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from draft_ladder.base.commits import files_of
+from draft_ladder.base.commits import files_of, run_git
 from draft_ladder.base.errors import InputError, RunFailedError
 from draft_ladder.base.manifests import write_atomic
 
@@ -164,7 +164,7 @@ def base_revision(source: Path = ROOT) -> str:
         return named
 
     def ask(*arguments: str) -> str | None:
-        done = subprocess.run(["git", "-C", str(source), *arguments], capture_output=True, text=True)
+        done = run_git(source, *arguments)
         return done.stdout.strip() if done.returncode == 0 else None
 
     head = ask("rev-parse", "HEAD")
