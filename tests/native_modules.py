@@ -59,5 +59,6 @@ def variants() -> tuple[Variant, ...]:
         }
         if found:
             made = (Variant(name, path) for name, path in sorted(found.items()))
-            return tuple(variant for variant in made if variant.toml["rule"] == "llama")
+            # Peers are not ours to hold to every test: a damaged file ends llama.cpp's process.
+            return tuple(v for v in made if v.toml["rule"] == "llama" and "package" not in v.toml)
     return ()

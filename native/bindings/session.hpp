@@ -16,6 +16,7 @@
 #include "base/tokens.hpp"
 #include "bindings/python_errors.hpp"
 #include "bindings/replay_report.hpp"
+#include "bindings/requests_binding.hpp"
 #include "drafting/drafter.hpp"
 #include "drafting/replay.hpp"
 
@@ -73,6 +74,9 @@ public:
     virtual std::size_t memory_bytes() const = 0;
     virtual nb::dict replay(const nb::bytes& tokens, int n_ctx, int n_draft, const std::string& timing) = 0;
     virtual nb::bytes replay_dump() const = 0;
+    virtual nb::dict replay_requests(const nb::bytes& tokens, const RequestIndex& requests, int n_draft,
+                                     const std::string& history, Token vocab_size) = 0;
+    virtual nb::bytes requests_dump() const = 0;
     virtual nb::list draft_everywhere(const nb::bytes& tokens, int n_ctx, int n_draft) = 0;
 };
 
@@ -193,6 +197,9 @@ public:
     std::size_t memory_bytes() const override { return drafter_.memory_bytes(); }
 
     nb::dict replay(const nb::bytes& tokens, int n_ctx, int n_draft, const std::string& timing) override {
+        if constexpr (TreeDrafting<D>) {
+            throw InputError("replay: this variant drafts trees; replay requests with it");
+        }
         begin_replay();
         ReplayOptions options{n_ctx, n_draft, timing_from(timing), raise_pending_signal};
         check_replay_options(options);
@@ -203,6 +210,25 @@ public:
             result_ = ladder::replay(drafter_, tokens_, options);
         }
         return describe(result_);
+    }
+
+    nb::dict replay_requests(const nb::bytes& tokens, const RequestIndex& index, int n_draft,
+                             const std::string& history, Token vocab_size) override {
+        begin_replay();
+        const RequestsOptions options{n_draft, history_from(history), vocab_size, raise_pending_signal};
+        const std::vector<Request> requests = requests_from(index);
+        tokens_ = tokens_from_bytes(tokens);
+        {
+            const nb::gil_scoped_release unlocked;
+            requests_result_ = ladder::replay_requests(drafter_, std::span<const Request>(requests),
+                                                       std::span<const Token>(tokens_), options);
+        }
+        return describe(requests_result_, n_draft);
+    }
+
+    nb::bytes requests_dump() const override {
+        const std::string text = dump_text(requests_result_);
+        return nb::bytes(text.data(), text.size());
     }
 
     nb::bytes replay_dump() const override {
@@ -254,6 +280,7 @@ private:
     std::vector<Token> tokens_;
     std::size_t n_ctx_ = 0;
     ReplayResult result_;
+    RequestsResult requests_result_;
 };
 
 inline nb::class_<AnySession> define_session(nb::module_& module) {
@@ -276,6 +303,9 @@ inline nb::class_<AnySession> define_session(nb::module_& module) {
         .def("replay", &AnySession::replay, nb::arg("tokens"), nb::arg("n_ctx"), nb::arg("n_draft"),
              nb::arg("timing") = "call")
         .def("replay_dump", &AnySession::replay_dump)
+        .def("replay_requests", &AnySession::replay_requests, nb::arg("tokens"), nb::arg("requests"),
+             nb::arg("n_draft"), nb::arg("history"), nb::arg("vocab_size") = 0)
+        .def("requests_dump", &AnySession::requests_dump)
         .def("draft_everywhere", &AnySession::draft_everywhere, nb::arg("tokens"), nb::arg("n_ctx"),
              nb::arg("n_draft"));
 }

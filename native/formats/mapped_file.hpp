@@ -12,6 +12,7 @@
 
 #include "base/platform.hpp"
 #include "formats/file_io.hpp"
+#include "formats/vanished_pages.hpp"
 
 namespace ladder {
 
@@ -29,6 +30,7 @@ public:
             throw InputError(path, 0, "cannot be mapped: " + system_words(errno), "free some memory");
         }
         address_ = static_cast<const std::byte*>(address);
+        watched_ = VanishedPages::remember(address, size_bytes_, path);
     }
     MappedFile(MappedFile&& other) noexcept { swap(other); }
     MappedFile& operator=(MappedFile&& other) noexcept {
@@ -37,6 +39,7 @@ public:
     }
     ~MappedFile() {
         if (address_ != nullptr) {
+            VanishedPages::forget(watched_);
             ::munmap(const_cast<std::byte*>(address_), size_bytes_);
         }
     }
@@ -58,10 +61,12 @@ private:
     void swap(MappedFile& other) noexcept {
         std::swap(address_, other.address_);
         std::swap(size_bytes_, other.size_bytes_);
+        std::swap(watched_, other.watched_);
     }
 
     const std::byte* address_ = nullptr;
     std::size_t size_bytes_ = 0;
+    std::size_t watched_ = VanishedPages::n_slots;
 };
 
 }  // namespace ladder

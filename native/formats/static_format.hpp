@@ -15,10 +15,12 @@
 
 namespace ladder {
 
-enum class StaticFormat { empty, llama, frozen, paired, summary };
+enum class StaticFormat { none, empty, llama, frozen, paired, summary };
 
 [[nodiscard]] constexpr const char* format_name(StaticFormat format) noexcept {
     switch (format) {
+        case StaticFormat::none:  // of a drafter that has no static cache
+            return "none";
         case StaticFormat::empty:
             return "empty";
         case StaticFormat::llama:

@@ -12,7 +12,7 @@ import pytest
 ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "harness" / "draft_ladder"
 # Shared foundations, the stages of the pipeline in their order, then what uses all of it.
-PACKAGES = ("base", "data", "bench", "report", "studies", "llama", "e2e", "cli")
+PACKAGES = ("base", "data", "bench", "report", "peers", "studies", "llama", "e2e", "cli")
 NATIVE_ROOMS = ("base", "containers", "formats", "drafting", "counting", "textgen", "bindings")
 MODULES = sorted(path for path in PACKAGE.rglob("*.py") if path.parent != PACKAGE)
 SOURCES = sorted(path for path in (ROOT / "native").rglob("*") if path.suffix in (".hpp", ".cpp"))

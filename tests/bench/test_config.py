@@ -25,7 +25,10 @@ def write(folder: Path, text: str) -> Path:
     return path
 
 
-REPLAYS = [path for path in sorted(CONFIGS.glob("*.toml")) if "[[workload]]" not in path.read_text()]
+OTHERS = ("[[workload]]", "[replay]")  # of end-to-end runs and of requests
+REPLAYS = [
+    path for path in sorted(CONFIGS.glob("*.toml")) if not any(word in path.read_text() for word in OTHERS)
+]
 
 
 @pytest.mark.parametrize("path", REPLAYS, ids=lambda path: path.stem)

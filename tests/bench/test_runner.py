@@ -126,8 +126,8 @@ def test_every_key_of_the_spec_but_labels_and_order_changes_the_key(inputs: Inpu
 # --- one worker --------------------------------------------------------------------------------------------
 
 
-def test_a_worker_imports_the_standard_library_and_its_module_only() -> None:
-    for variant in real_variants():
+def test_a_native_worker_imports_the_standard_library_and_its_module_only() -> None:
+    for variant in (one for one in real_variants() if one.engine == "native"):
         answer = run_worker(variant, "info", {}).answer
         assert answer is not None
         assert variant.name in answer["modules"]

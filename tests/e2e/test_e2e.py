@@ -55,7 +55,7 @@ END = 63
 
 def built_variants() -> list[str]:
     try:
-        return [variant.name for variant in discover()]
+        return [variant.name for variant in discover() if variant.group != "peers"]
     except InputError:
         return []
 

@@ -29,7 +29,7 @@ VOCABULARY = 50
 
 def built_variants() -> list[str]:
     try:
-        native_ones = [variant for variant in discover() if variant.engine == "native"]
+        native_ones = [one for one in discover() if one.engine == "native" and one.group != "peers"]
         return [one.name for one in native_ones if "forget" in one.load().info()["capabilities"]]
     except InputError:
         return []

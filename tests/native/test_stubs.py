@@ -16,7 +16,6 @@ PROTOCOLS = {
     "_builder": "BuilderModule",
     "_caches": "CachesModule",
     "_synthetic": "SyntheticModule",
-    "_tunable": "TunableModule",
 }
 STUBS = [native_root() / f"{module}.pyi" for module in PROTOCOLS]
 

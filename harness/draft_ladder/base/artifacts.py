@@ -20,7 +20,7 @@ from draft_ladder.base.manifests import (
     content_key,
     load_manifest,
     manifest_path,
-    replacing,
+    replacing_artifact,
     sha256_file,
     unwritable,
     write_atomic,
@@ -141,7 +141,7 @@ def find(path: Path, kind: str, *, digest: bool = False) -> Manifest | None:
 
 def make(artifact: Artifact, path: Path) -> Manifest:
     """Make an artifact at `path`, whatever is there: in a temporary place beside it, the manifest last."""
-    with replacing(path) as temporary:
+    with replacing_artifact(path) as temporary:
         made = artifact.make(temporary)
         manifest = Manifest(
             kind=artifact.kind,
@@ -152,7 +152,6 @@ def make(artifact: Artifact, path: Path) -> Manifest:
             bytes=temporary.stat().st_size,
             facts=dict(made.facts),
         )
-        manifest_path(path).unlink(missing_ok=True)  # it describes the old file
     for ending, content in made.beside.items():
         write_atomic(path.with_name(path.name + ending), content)
     write_manifest(path, manifest)

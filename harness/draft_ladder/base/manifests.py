@@ -16,6 +16,7 @@ import os
 import platform
 import re
 import shutil
+import tempfile
 import threading
 from collections.abc import Callable, Iterator
 from io import BufferedReader
@@ -27,6 +28,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from draft_ladder.base.errors import InputError
 from draft_ladder.base.locks import is_running
+from draft_ladder.base.outputs import destination, is_stored, write_through
 from draft_ladder.base.validation import first_problem
 
 MANIFEST_SCHEMA = 1
@@ -158,27 +160,54 @@ def _remove_abandoned(path: Path) -> None:
 @contextlib.contextmanager
 def replacing(path: Path) -> Iterator[Path]:
     """A new path to write to, which replaces `path` at the end: a reader sees the old file, the new file, or
-    none, never a part of one.
+    none, never a part of one. Every output is opened here.
 
-    It lies in the same directory and is synced before it is renamed. Raises InputError (one line) when the
-    disk is full or the place cannot be written; whatever goes wrong, no temporary file stays.
+    It lies in the same directory and is synced before it is renamed. A link is followed; a device, a pipe or
+    an open stream gets the content and stays what it is. Raises InputError (one line) for a folder or a
+    socket and when the disk is full or the place cannot be written; whatever goes wrong, no temporary file
+    stays.
     """
-    temporary = _temporary_for(path)
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        _remove_abandoned(path)
-        try:
-            yield temporary
-            with temporary.open("rb") as file:
-                os.fsync(file.fileno())
-            os.replace(temporary, path)
-        except BaseException:
-            with contextlib.suppress(OSError):
-                temporary.unlink(missing_ok=True)
-            raise
-        _sync_directory(path.parent)
+        target, through = destination(path)
+        if through:
+            with tempfile.TemporaryDirectory(prefix="ladder-") as folder:
+                temporary = Path(folder, path.name)
+                yield temporary
+                write_through(temporary, target)
+        else:
+            with _replacing_file(target) as temporary:
+                yield temporary
     except OSError as error:
         raise unwritable(path, error) from error
+
+
+@contextlib.contextmanager
+def _replacing_file(path: Path) -> Iterator[Path]:
+    temporary = _temporary_for(path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    _remove_abandoned(path)
+    try:
+        yield temporary
+        with temporary.open("rb") as file:
+            os.fsync(file.fileno())
+        os.replace(temporary, path)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            temporary.unlink(missing_ok=True)
+        raise
+    _sync_directory(path.parent)
+
+
+@contextlib.contextmanager
+def replacing_artifact(path: Path) -> Iterator[Path]:
+    """As replacing(), for a file that may have a manifest: the old one, which describes the old file, goes
+    first, so that file and manifest are of the same make or there is no manifest.
+    """
+    with replacing(path) as temporary:
+        yield temporary
+        if is_stored(path):
+            for manifest in {manifest_path(path), _manifest_beside(destination(path).path)}:
+                manifest.unlink(missing_ok=True)
 
 
 def write_atomic(path: Path, content: bytes | Callable[[BinaryIO], None]) -> None:
@@ -201,12 +230,23 @@ def _sync_directory(directory: Path) -> None:
 
 
 def manifest_path(artifact: Path) -> Path:
-    """Where the manifest of `artifact` stands: `<artifact>.json`."""
+    """Where the manifest of `artifact` stands: `<artifact>.json`, for a link that has none its file's."""
+    beside = _manifest_beside(artifact)
+    if artifact.is_symlink() and not beside.exists():
+        return _manifest_beside(Path(os.path.realpath(artifact)))
+    return beside
+
+
+def _manifest_beside(artifact: Path) -> Path:
     return artifact.with_name(artifact.name + ".json")
 
 
 def write_manifest(artifact: Path, manifest: Manifest) -> None:
-    """Write the manifest beside its artifact: last, because it says that the artifact is whole."""
+    """Write the manifest beside its artifact: last, because it says that the artifact is whole. What is no
+    regular file gets none.
+    """
+    if not is_stored(artifact):
+        return
     fields = manifest.model_dump(by_alias=True)
     text = json.dumps(fields, indent=2, sort_keys=True, allow_nan=False) + "\n"
     write_atomic(manifest_path(artifact), text.encode())
@@ -245,13 +285,21 @@ def load_manifest(artifact: Path, kind: str | None = None) -> Manifest:
 
 def cache_dir(override: Path | None = None) -> Path:
     """The cache directory: `override`, else LADDER_CACHE_DIR, else ~/.cache/draft-ladder; made if missing."""
-    chosen = override or Path(os.environ.get("LADDER_CACHE_DIR") or "~/.cache/draft-ladder")
-    path = chosen.expanduser()
+    path = at_home(override or Path(os.environ.get("LADDER_CACHE_DIR") or "~/.cache/draft-ladder"))
     try:
         path.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise unwritable(path, error, "cannot be made a cache directory") from error
     return path
+
+
+def at_home(path: Path) -> Path:
+    """`path` with a leading ~ filled in. InputError where this user has no home directory."""
+    try:
+        return path.expanduser()
+    except RuntimeError as error:
+        remedy = "set LADDER_CACHE_DIR to a folder for what is made, and name other files without ~"
+        raise InputError(path, "there is no home directory here", remedy) from error
 
 
 def base_versions() -> dict[str, str]:
@@ -283,14 +331,33 @@ def refuse_overwriting(target: Path, *inputs: Path | None) -> None:
             raise InputError(target, "is the source itself", "name another file")
 
 
+def stale_remedy(artifact: Path) -> str:
+    """What to do about a file that its manifest does not describe: one of the two is of another make."""
+    return f"remove {manifest_path(artifact)} if the file is as you want it, or build it again"
+
+
+def refuse_other_manifest(target: Path) -> None:
+    """InputError where a file of the user's own has the name that the manifest of `target` needs."""
+    path = manifest_path(target)
+    if not path.exists() or not is_stored(target):
+        return
+    try:
+        fields = json.loads(path.read_bytes())
+    except (OSError, ValueError, RecursionError):
+        fields = None
+    if not isinstance(fields, dict) or not {"kind", "sha256", "bytes"} <= fields.keys():
+        raise InputError(path, "is no manifest, and one would replace it", "name another file to write")
+
+
 def copy_artifact(artifact: Path, target: Path) -> Path:
     """Copy an artifact and its manifest out of the cache; the copy's path.
 
     Raises InputError for an artifact that is not what its manifest describes: nothing is copied then.
     """
     refuse_overwriting(target, artifact)
+    refuse_other_manifest(target)
     manifest = load_manifest(artifact)
-    with replacing(target) as temporary:
+    with replacing_artifact(target) as temporary:
         with open_regular(artifact) as source, temporary.open("xb") as out:
             shutil.copyfileobj(source, out, READ_BLOCK_BYTES)
         if sha256_file(temporary) != manifest.sha256:

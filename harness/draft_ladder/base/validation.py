@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import tomllib
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -50,6 +51,16 @@ class Problem(NamedTuple):
     def at(self, place: object) -> str:
         """`FILE: key`, or the file alone."""
         return f"{place}: {self.key}" if self.key else str(place)
+
+
+def read_toml(path: Path) -> dict[str, Any]:
+    """The content of a TOML file, which an editor may have begun with a byte-order mark. Raises OSError, or
+    ValueError for what is not TOML.
+    """
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8-sig"))
+    except RecursionError as error:
+        raise ValueError("it is nested too deeply") from error
 
 
 def load_json(path: Path) -> dict[str, Any]:

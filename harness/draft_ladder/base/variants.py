@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import tomllib
 from functools import cached_property
 from importlib import metadata
 from importlib.machinery import EXTENSION_SUFFIXES
@@ -16,7 +15,7 @@ from draft_ladder.base.errors import InputError
 from draft_ladder.base.interfaces import VariantModule
 from draft_ladder.base.manifests import sha256_file
 from draft_ladder.base.native import load_variant, native_root
-from draft_ladder.base.validation import first_problem
+from draft_ladder.base.validation import first_problem, read_toml
 
 PLACED = ("group", "module", "skipped")  # what the folder says, not the file
 
@@ -39,6 +38,7 @@ class Variant(BaseModel):
     rule: str = Field(min_length=1)
     ties: Literal["iteration", "token"]
     engine: Literal["native", "python"] = "native"
+    shape: Literal["chain", "tree"] = "chain"  # of its drafts; trees are measured on requests alone
     static_format: str
     changes: str
     versus: str | None = None
@@ -54,8 +54,8 @@ class Variant(BaseModel):
 
     @model_validator(mode="after")
     def _readable_format(self) -> Variant:
-        if self.engine == "python" and self.static_format != "llama":
-            raise ValueError('engine "python" reads static_format "llama" only')
+        if self.engine == "python" and self.static_format not in ("llama", "none"):
+            raise ValueError('engine "python" reads static_format "llama" or "none" only')
         return self
 
     @cached_property
@@ -63,7 +63,7 @@ class Variant(BaseModel):
         """Digest of the module file: another build, or another version of the package, measures anew."""
         if self.package is None:
             return sha256_file(self.module)
-        version = installed_version(self.package)
+        version = self.version or installed_version(self.package)
         return hashlib.sha256(f"{sha256_file(self.module)} {self.package} {version}".encode()).hexdigest()
 
     def load(self) -> VariantModule:
@@ -117,7 +117,7 @@ def _rank(variant: Variant) -> float:
 
 def _read(file: Path) -> Variant:
     try:
-        content = tomllib.loads(file.read_text(encoding="utf-8"))
+        content = read_toml(file)
     except (OSError, ValueError) as error:
         raise InputError(file, f"not readable as TOML ({error})", "correct it") from error
     axes = content.get("axes", {})

@@ -12,7 +12,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError, field_validator
 
 from draft_ladder.base.errors import InputError
-from draft_ladder.base.validation import first_problem
+from draft_ladder.base.validation import first_problem, read_toml
 from draft_ladder.data.resolve import CorpusSource, put_named_corpus
 
 TEXT_VARIABLE = "LADDER_TEXT"
@@ -98,10 +98,10 @@ def load_experiment(path: Path, overrides: Sequence[str] = ()) -> tuple[Experime
     Raises InputError that names the file (or the option), the key and a remedy.
     """
     try:
-        content = tomllib.loads(path.read_text(encoding="utf-8"))
+        content = read_toml(path)
     except FileNotFoundError as error:
         raise InputError(path, "no such file", "name a config, such as configs/smoke.toml") from error
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+    except (OSError, ValueError) as error:
         raise InputError(path, f"not readable as TOML ({error})", "correct it") from error
     put_named_corpus(content, path)
     applied: dict[str, Any] = {}
@@ -110,6 +110,8 @@ def load_experiment(path: Path, overrides: Sequence[str] = ()) -> tuple[Experime
         _put(content, key, value)
         applied[key] = value
     put_named_corpus(content, path)  # one that an override names
+    if "replay" in content:
+        raise InputError(f"{path}: replay", "is of an experiment with requests", "use `ladder peers`")
     try:
         return Experiment.model_validate(content), applied
     except ValidationError as error:

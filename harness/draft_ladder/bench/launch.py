@@ -134,7 +134,7 @@ def _judge(
     if failure is not None:
         return None, failure
     if code < 0:
-        return None, _killed(-code, kills_before)
+        return None, _killed(-code, kills_before, err)
     try:
         answer = json.loads(out, parse_constant=_refuse_constant)
     except ValueError:
@@ -147,7 +147,7 @@ def _judge(
     return answer, None
 
 
-def _killed(number: int, kills_before: int | None) -> Failure:
+def _killed(number: int, kills_before: int | None, err: bytes) -> Failure:
     try:
         name = signal.Signals(number).name
     except ValueError:
@@ -158,6 +158,8 @@ def _killed(number: int, kills_before: int | None) -> Failure:
             reason="out of memory",
             detail=f"the kernel ended the worker ({name}); free memory or use a smaller size",
         )
+    if number == signal.SIGBUS and err.strip():  # said by who maps the file that was cut
+        return Failure(reason="file changed", detail=err.decode(errors="replace").strip().splitlines()[-1])
     return Failure(reason="killed by signal", detail=f"the worker was ended by {name}")
 
 

@@ -53,7 +53,7 @@ def write_machine(folder: Path, cpu: int | None = None) -> None:
 def write_json(path: Path, content: dict[str, Any]) -> None:
     """Strict JSON, whole or not at all; left alone when nothing changed."""
     data = (json.dumps(content, allow_nan=False, indent=1) + "\n").encode()
-    if not path.exists() or path.read_bytes() != data:
+    if not path.is_file() or path.read_bytes() != data:
         write_atomic(path, data)
 
 

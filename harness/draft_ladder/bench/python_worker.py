@@ -18,6 +18,7 @@ where `worker.py` expects an extension module. The two engines are never one ser
 
 from __future__ import annotations
 
+import sys
 import time
 from array import array
 from importlib.util import module_from_spec, spec_from_file_location
@@ -27,11 +28,15 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from draft_ladder.bench import worker
+    from draft_ladder.bench import python_requests, worker
 else:  # by its file: whatever the package imports would be part of the baseline
     _spec = spec_from_file_location("worker", Path(__file__).with_name("worker.py"))
     worker = module_from_spec(_spec)
     _spec.loader.exec_module(worker)
+    _spec = spec_from_file_location("python_requests", Path(__file__).with_name("python_requests.py"))
+    python_requests = module_from_spec(_spec)
+    sys.modules["python_requests"] = python_requests  # its dataclasses look for it there
+    _spec.loader.exec_module(python_requests)
 
 TOKEN_LIMIT = 2**31
 OVERHEAD_CALLS = 20_000  # draft calls of the empty drafter
@@ -74,7 +79,7 @@ class Engine:
             "capabilities": ["resume"] if hasattr(self.make, "resume") else [],
             "python": platform.python_version(),
             "package": package,
-            "package_version": metadata.version(package) if package else None,
+            "package_version": said.get("version") or (metadata.version(package) if package else None),
         }
 
 
@@ -85,6 +90,7 @@ class Session:
         self.make, self.options = make, options
         self.drafter: Any = None
         self.log = array("i")
+        self.requests = b""
         self.given: tuple[list[int], int, int, str] = ([], 2, 0, "call")
 
     def load(self, path: str) -> None:
@@ -120,6 +126,23 @@ class Session:
             **counts.report(),
             **watch.report(),
         }
+
+    def replay_requests(
+        self, tokens: bytes, requests: list[Any], n_draft: int, history: str, vocab_size: int = 0
+    ) -> dict[str, Any]:
+        """As the native driver's."""
+        measured, self.requests = python_requests.replay_requests(
+            lambda: self.make(None, self.options), requests, tokens, n_draft, history, vocab_size
+        )
+        return dict(measured)
+
+    def requests_dump(self) -> bytes:
+        """One line a draft call of the requests."""
+        return self.requests
+
+    def call_overhead_ns(self, n_draft: int) -> dict[str, float]:
+        """What a call that does nothing costs in the replay of requests."""
+        return dict(python_requests.call_overhead_ns(n_draft))
 
     def overhead_ns_per_call(self) -> float | None:
         """What the loop charges to draft and update for each draft call of a drafter that does nothing."""

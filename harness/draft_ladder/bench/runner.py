@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import os
 import random
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -34,6 +35,9 @@ from draft_ladder.bench.records import (
     redact_paths,
     write_record,
 )
+
+# As write_atomic() names its temporary files beside a record.
+_LEFTOVER = re.compile(r"\..+\.json\.[0-9a-f]{8}-\d+-\d+\.\d+-\d+\.tmp")
 
 
 @dataclass(frozen=True)
@@ -225,7 +229,9 @@ def run_experiment(
     with folder_lock(folder, "runner") as lock:
         try:
             runs.mkdir(exist_ok=True)
-            remove_leftovers(runs)
+            if others := remove_leftovers(runs):
+                names = ", ".join(path.name for path in others)
+                observer.note(f"{runs}: {names}: no record of ours, left alone")
             _refuse_newer(folder / "experiment.json")
             kept = [] if force else _finished(jobs, runs)
             refuse_elsewhere(folder, experiment.cpu, (record.conditions for record in kept))
@@ -396,8 +402,15 @@ def without_folders(content: Any) -> Any:
     return redact_paths(content) if isinstance(content, str) else content
 
 
-def remove_leftovers(runs: Path) -> None:
-    """Temporary files of a runner that was killed while writing; the lock says that nobody writes now."""
-    for path in runs.iterdir():
-        if path.is_file() and path.suffix != ".json":
+def remove_leftovers(runs: Path) -> list[Path]:
+    """Remove what a runner that was killed while writing left; the lock says that nobody writes now.
+
+    Returns what else lies there and is no record: somebody's own files, which stay.
+    """
+    others = []
+    for path in sorted(runs.iterdir()):
+        if _LEFTOVER.fullmatch(path.name) and path.is_file():
             path.unlink()
+        elif path.suffix != ".json" or not path.is_file():
+            others.append(path)
+    return others

@@ -34,7 +34,7 @@ from draft_ladder.cli.options import (
     out_option,
 )
 from draft_ladder.cli.run_verbs import measure, plots_of
-from draft_ladder.data.cache import check_same_tokenizer
+from draft_ladder.data.cache import tokens_for
 from draft_ladder.report.caption import absences
 from draft_ladder.report.style import TextTable, as_text
 
@@ -372,10 +372,9 @@ def audit(
     """Check that two variants draft alike, but for ties between equals; exit code 3 where one is wrong."""
     from draft_ladder.studies import audit as auditor
 
-    if static is not None:
-        check_same_tokenizer(static, tokens)
     try:
-        report = auditor.audit(a, b, tokens, static, n_ctx, n_draft)
+        with tokens_for(static, tokens) as raw:
+            report = auditor.audit(a, b, raw, static, n_ctx, n_draft)
     except ValueError as error:  # a module's words about bytes it was given
         raise native.input_error(ValueError(str(error).replace("<tokens>", str(tokens), 1))) from error
     if report.positions == 0:

@@ -12,6 +12,7 @@ from draft_ladder.base.variants import discover_all
 from draft_ladder.cli.display import print_json
 from draft_ladder.cli.doctor import examine
 from draft_ladder.cli.options import CacheOption, JsonOption
+from draft_ladder.peers.available import why_not
 
 
 def list_variants(json_: JsonOption = False) -> None:
@@ -26,10 +27,18 @@ def list_variants(json_: JsonOption = False) -> None:
         rung = "" if variant.rung is None else str(variant.rung)
         rule = f"{variant.rule}, {variant.ties}" + (" (in Python)" if variant.engine == "python" else "")
         changes = variant.changes + (f" (against {variant.versus})" if variant.versus else "")
-        if variant.skipped is not None:
-            changes = f"not built here: {variant.skipped}"
+        if (reason := why_not(variant)) is not None:
+            changes = f"cannot run here: {reason}"
         table.add_row(variant.name, rung, variant.group, rule, variant.static_format, changes)
-    Console(highlight=False).print(table)
+    console = Console(highlight=False)
+    console.print(table)
+    peers = Table("peer", "package", "version", "licence", "source", box=None)
+    for variant in variants:
+        if variant.package is not None:
+            peers.add_row(variant.name, variant.package, variant.version, variant.licence, variant.source)
+    if peers.row_count:
+        console.print()
+        console.print(peers)
 
 
 def doctor(cache: CacheOption = None, json_: JsonOption = False) -> None:

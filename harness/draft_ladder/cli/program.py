@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import signal
 import sys
 
@@ -14,6 +15,7 @@ from draft_ladder.cli import (
     evidence_verbs,
     leave,
     machine_verbs,
+    peers_verb,
     replay_verb,
     run_verbs,
     text_verbs,
@@ -27,7 +29,8 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode="rich",
     help="Measures how fast prompt-lookup drafting can be, one data structure at a time, from text to chart.",
-    epilog="Exit codes: 0 ok, 1 some run failed, 2 bad option or file, 3 drafts differ, 130 interrupted.",
+    epilog="Exit codes: 0 ok, 1 some run failed or memory ended, 2 bad option or file, 3 drafts differ, "
+    "130 interrupted.",
 )
 app.command("doctor")(machine_verbs.doctor)
 app.command("list")(machine_verbs.list_variants)
@@ -48,6 +51,7 @@ for verb in (
     evidence_verbs.rounds,
 ):
     app.command()(verb)
+app.command("peers")(peers_verb.peers)
 app.command("audit")(evidence_verbs.audit)
 app.command("e2e")(e2e_verbs.e2e)
 app.command("ledgers")(e2e_verbs.ledgers)
@@ -83,7 +87,11 @@ def _run_verb() -> int:
         return ExitCode.INTERRUPTED
     except typer.Exit as exit_:
         return exit_.exit_code
+    except MemoryError:
+        return _out_of_memory()
     except OSError as error:  # of a place nobody foresaw; what is half written is removed where it was opened
+        if error.errno == errno.ENOMEM:
+            return _out_of_memory()
         where, reason = error.filename or "the system", error.strerror or type(error).__name__
         stderr.print(
             f"ladder: {where}: {reason}; check free space and permissions", style="red", markup=False
@@ -91,6 +99,13 @@ def _run_verb() -> int:
         return ExitCode.USAGE
     except Exception as error:
         return _usage_error(error)
+
+
+def _out_of_memory() -> int:
+    """Say that memory ended; what was half written is gone by now."""
+    remedy = "allow more (ulimit -v), use a smaller input, or --memory where the verb has it"
+    stderr.print(f"ladder: memory: not enough of it; {remedy}", style="red", markup=False)
+    return ExitCode.RUN_FAILED
 
 
 def _terminate(number: int, frame: object) -> None:

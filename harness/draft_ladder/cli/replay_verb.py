@@ -3,22 +3,24 @@
 from __future__ import annotations
 
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any, get_args
 
 import typer
 
 from draft_ladder.base.errors import InputError
-from draft_ladder.base.manifests import refuse_overwriting
+from draft_ladder.base.manifests import refuse_overwriting, replacing
 from draft_ladder.base.variants import Variant, find
 from draft_ladder.bench import environment
-from draft_ladder.bench.launch import convert_apart, demand
+from draft_ladder.bench.launch import WorkerInputError, convert_apart, demand
 from draft_ladder.bench.metrics import NOTHING_ASKED, metric_values
 from draft_ladder.bench.records import Timing
 from draft_ladder.bench.runner import axis_values, check_axes
 from draft_ladder.cli.display import print_json, stderr
 from draft_ladder.cli.options import JsonOption, NCtxOption, NDraftOption
-from draft_ladder.data.cache import check_same_tokenizer
+from draft_ladder.data.cache import tokens_for
 
 
 def replay(
@@ -58,22 +60,32 @@ def replay(
         refuse_overwriting(dump, tokens, static)
     chosen = find(variant)
     request = {
-        "tokens": str(tokens),
         "n_ctx": n_ctx,
         "n_draft": n_draft,
         "timing": timing,
         "options": _axis_options(chosen, axis or []),
         "cpu": cpu,
-        "dump": None if dump is None else str(dump),
     }
-    if static is not None:
-        check_same_tokenizer(static, tokens)
-    measured = _run(chosen, tokens, static, request, timeout_s)
+    with tokens_for(static, tokens) as raw, _dump_file(dump) as target:
+        measured = _run(chosen, raw, static, {**request, "tokens": str(raw), "dump": target}, timeout_s)
     _explain_absence(measured, tokens)
     if json_:
         print_json(measured)
     else:
         _print_measured(measured)
+
+
+@contextmanager
+def _dump_file(dump: Path | None) -> Iterator[str | None]:
+    """Where the worker writes the drafts, put in place once the run is over."""
+    if dump is None:
+        yield None
+        return
+    with replacing(dump) as target:
+        try:
+            yield str(target)
+        except WorkerInputError as error:
+            raise WorkerInputError(str(error).replace(str(target), str(dump))) from error
 
 
 def _check_options(timing: str, timeout_s: float | None, cpu: int | None) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
@@ -9,16 +10,16 @@ from typing import Annotated, Any
 import typer
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from draft_ladder.base.errors import ExitCode
+from draft_ladder.base.errors import ExitCode, InputError
 from draft_ladder.base.manifests import cache_dir
-from draft_ladder.base.variants import find
+from draft_ladder.base.variants import Variant, discover_all, find
 from draft_ladder.bench import environment
 from draft_ladder.bench.config import Experiment, load_experiment
 from draft_ladder.bench.places import refuse_elsewhere
 from draft_ladder.bench.prepare import Preparation
 from draft_ladder.bench.records import load_record
 from draft_ladder.bench.runner import Job, check_axes, plan, run_experiment
-from draft_ladder.bench.stats import failures, load_results, write_csv_files
+from draft_ladder.bench.stats import failures, load_results, run_rows, summarize, write_csv_files
 from draft_ladder.cli.display import RunDisplay, note, print_json, stages, stderr
 from draft_ladder.cli.options import (
     PLOTS,
@@ -84,7 +85,7 @@ def measure(
     json_: bool = False,
 ) -> tuple[ExitCode, Path]:
     """Prepare and run an experiment with its progress on stderr; the exit code and the results folder."""
-    variants = [find(name) for name in experiment.variants]
+    variants = _found(experiment.variants)
     check_axes(experiment.axes, variants)
     folder = results / environment.machine_folder(machine) / experiment.name
     environment.check_core(experiment.cpu)
@@ -114,6 +115,17 @@ def measure(
             }
         )
     return code, folder
+
+
+def _found(names: Sequence[str]) -> list[Variant]:
+    """The variants of these names. A peer that is not built here is left out with its reason: nobody has to
+    have other projects' code to run an experiment.
+    """
+    skipped = {variant.name: variant for variant in discover_all() if variant.skipped is not None}
+    absent = [name for name in names if name in skipped and skipped[name].group == "peers"]
+    for name in absent:
+        note(f"{name} is left out: {skipped[name].skipped}")
+    return [find(name) for name in names if name not in absent]
 
 
 def _print_plan(jobs: list[Job], folder: Path, force: bool, json_: bool) -> None:
@@ -159,7 +171,12 @@ def _results_folder(target: Path, results: Path, machine: str | None) -> Path:
 def _stats(folder: Path, json_: bool) -> None:
 
     results = load_results(folder)
-    _, summary = write_csv_files(results)
+    summary = summarize(run_rows(results.records))
+    try:
+        write_csv_files(results)
+        note(f"{folder / 'runs.csv'}, {folder / 'summary.csv'}")
+    except InputError as error:  # the figures can be read all the same
+        note(f"not written: {error}")
     for line in failures(results.records):
         stderr.print(f"failed, left out: {line}", style="red", markup=False)
     for line in mixed(results):
@@ -168,7 +185,6 @@ def _stats(folder: Path, json_: bool) -> None:
         note(f"unfinished: {results.missing_total} runs are still to be made")
     if results.superseded_total:
         note(f"{results.superseded_total} records of earlier settings or builds are left out")
-    note(f"{folder / 'runs.csv'}, {folder / 'summary.csv'}")
     if json_:
         print_json([asdict(row) for row in summary])
         return

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -19,8 +20,9 @@ from draft_ladder.base.manifests import (
     manifest_path,
     sha256_file,
 )
+from draft_ladder.data.foreign import refuse_foreign
 from draft_ladder.data.spill import count_bounded
-from draft_ladder.data.tokens import load_token_file, usable_cores
+from draft_ladder.data.tokens import load_token_file, raw_tokens, usable_cores
 
 LLAMA = "llama"  # the format of llama.cpp's own files
 KIND = "static"
@@ -64,6 +66,20 @@ def vocabulary_in(manifest: Manifest) -> Vocabulary | None:
 def check_same_tokenizer(path: Path, other: Path) -> None:
     """Refuse two files of different tokenizers, as far as their manifests tell. InputError names both."""
     check_vocabulary(path, vocabulary_of(path), vocabulary_of(other))
+
+
+@contextmanager
+def tokens_for(static: Path | None, tokens: Path) -> Iterator[Path]:
+    """The tokens that a static cache is to draft along, as a file of int32 (see raw_tokens), once it is known
+    that they are of its tokenizer and its vocabulary, as far as manifests tell. Raises InputError.
+    """
+    known = None
+    if static is not None:
+        static_format_of(static)
+        check_same_tokenizer(static, tokens)
+        known = vocabulary_of(static)
+    with raw_tokens(tokens, known.size or None if known else None) as raw:
+        yield raw
 
 
 def check_vocabulary(
@@ -118,6 +134,18 @@ def build_static_cache(
     unknown = [name for name in formats if name not in SUFFIXES]
     if unknown:
         raise InputError("formats", f"{unknown[0]!r} is unknown", f"use {', '.join(SUFFIXES)}")
+    with raw_tokens(token_file) as raw:
+        return _build(raw, cache_dir, jobs, progress, formats, memory_bytes)
+
+
+def _build(
+    token_file: Path,
+    cache_dir: Path,
+    jobs: int | None,
+    progress: ProgressCallback | None,
+    formats: Sequence[str],
+    memory_bytes: int | None,
+) -> StaticCache:
     digest = sha256_file(token_file)
     vocabulary = vocabulary_of(token_file) or UNKNOWN
     if vocabulary != UNKNOWN and load_token_file(token_file).sha256 != digest:
@@ -259,7 +287,10 @@ def freeze_cache(source: Path, target: Path, *, paired: bool = False, vocab_size
 
 
 def static_format_of(path: Path) -> str:
-    """'empty', 'llama' or 'frozen', by content. Raises InputError for what is not a readable file."""
+    """'empty', 'llama' or 'frozen', by content. Raises InputError for what is not a readable file, and for
+    one of a known format that is no static cache.
+    """
+    refuse_foreign(path, "a static cache", "frozen static cache", "summary static cache")
     with native.errors():
         return str(native.builder().format_of(str(path)))
 

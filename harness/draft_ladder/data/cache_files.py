@@ -6,7 +6,6 @@ name one they must be the same, and where only a size is known no token may lie 
 
 from __future__ import annotations
 
-import os
 import shutil
 import tempfile
 import time
@@ -14,6 +13,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from draft_ladder.base import native
 from draft_ladder.base.artifacts import Made, Store, make
@@ -23,9 +24,11 @@ from draft_ladder.base.manifests import (
     ProgressCallback,
     load_manifest,
     manifest_path,
+    refuse_other_manifest,
     refuse_overwriting,
-    replacing,
+    replacing_artifact,
     sha256_file,
+    stale_remedy,
 )
 from draft_ladder.data.cache import (
     KIND,
@@ -44,7 +47,7 @@ from draft_ladder.data.cache import (
 from draft_ladder.data.own_format import convert_here, is_of_another_build, reader_of
 from draft_ladder.data.spill import caches_module, merge_sorted_files, room_bytes, sort_file
 from draft_ladder.data.tokenizers import load_tokenizer
-from draft_ladder.data.tokens import TOKEN_BYTES, open_tokens
+from draft_ladder.data.tokens import open_tokens
 
 DEFAULT_MEMORY = "1GB"
 SUMMARY = "summary"
@@ -101,7 +104,7 @@ def inspect_cache(
     vocabulary = vocabulary or vocabulary_of(path)
     kind = static_format_of(path)
     if manifest_path(path).is_file() and load_manifest(path, KIND).bytes != path.stat().st_size:
-        raise InputError(path, "is not the file its manifest describes", "build it again")
+        raise InputError(path, "is not the file its manifest describes", stale_remedy(path))
     facts: dict[str, Any] = {}
     with native.errors():
         if kind in FROZEN_FORMATS:
@@ -224,12 +227,11 @@ def _write_at(
     target: Path, vocabulary: Vocabulary | None, inputs: dict[str, str], write: Callable[[Path], Made]
 ) -> Mapping[str, Any]:
     """A cache at a place of the user's, with a manifest where its tokens are known; the figures of it."""
+    refuse_other_manifest(target)
     if vocabulary is not None:
         return make(static_artifact(LLAMA, vocabulary, inputs, inputs, write), target).facts
-    with replacing(target) as temporary:
-        facts = write(temporary).facts
-        manifest_path(target).unlink(missing_ok=True)  # it describes the old file
-    return facts
+    with replacing_artifact(target) as temporary:
+        return write(temporary).facts
 
 
 def merge_caches(
@@ -254,7 +256,7 @@ def merge_caches(
     vocabulary = _common_vocabulary(infos)
 
     def merge(merged: Path) -> Made:
-        with tempfile.TemporaryDirectory(prefix=f".{target.name}.merge.", dir=target.parent) as folder:
+        with tempfile.TemporaryDirectory(prefix=f".{target.name}.merge.", dir=merged.parent) as folder:
             return Made(_merged(infos, merged, memory_bytes, Path(folder), vocabulary, progress))
 
     digests = {f"merged {number}": info.sha256 for number, info in enumerate(infos)}
@@ -345,7 +347,7 @@ def verify_cache(
     """
     info = inspect_cache(path, progress)
     if manifest_path(path).is_file() and load_manifest(path, KIND).sha256 != info.sha256:
-        raise InputError(path, "is not the file its manifest describes", "build it again")
+        raise InputError(path, "is not the file its manifest describes", stale_remedy(path))
     check_vocabulary(path, info.vocabulary, vocabulary, info.token_limit)
     if tokens is not None:
         _verify_tokens(info, tokens, progress, ignore_last=ignore_last)
@@ -369,12 +371,11 @@ def _verify_tokens(
     info: CacheInfo, tokens: Path, progress: ProgressCallback | None, *, ignore_last: bool
 ) -> None:
     """Counts the tokens again and compares, with a word of a final newline where that is all that differs."""
-    open_tokens(tokens)
+    known = open_tokens(tokens)
     check_vocabulary(info.path, info.vocabulary, vocabulary_of(tokens), info.token_limit)
     with tempfile.TemporaryDirectory(prefix="ladder-") as folder:
-        shorter = Path(folder) / tokens.name
-        shutil.copyfile(tokens, shorter)
-        os.truncate(shorter, max(0, tokens.stat().st_size - TOKEN_BYTES))
+        shorter = Path(folder) / f"{tokens.stem}.tok"
+        shorter.write_bytes(np.asarray(known[:-1], dtype="<i4").tobytes())
         if ignore_last:
             return _verify_counts(info, shorter, progress)
         try:
@@ -389,7 +390,7 @@ def _verify_tokens(
 
 def _is_counted_from(info: CacheInfo, tokens: Path, progress: ProgressCallback | None) -> bool:
     """False at once where the number of counts says it: counting again takes as long as building."""
-    if info.total_count != max(0, tokens.stat().st_size // TOKEN_BYTES - 2):
+    if info.total_count != max(0, len(open_tokens(tokens)) - 2):
         return False
     try:
         _verify_counts(info, tokens, progress)
@@ -400,7 +401,7 @@ def _is_counted_from(info: CacheInfo, tokens: Path, progress: ProgressCallback |
 
 def _verify_counts(info: CacheInfo, tokens: Path, progress: ProgressCallback | None) -> None:
     """Lists are compared where the format keeps them, else the bytes of the file."""
-    expected = max(0, tokens.stat().st_size // 4 - 2)
+    expected = max(0, len(open_tokens(tokens)) - 2)
     if info.total_count is not None and info.total_count != expected:
         raise InputError(
             info.path,

@@ -18,9 +18,11 @@ from typing import IO, TYPE_CHECKING, Any, cast
 from draft_ladder.base.errors import InputError
 from draft_ladder.base.manifests import (
     READ_BLOCK_BYTES,
+    at_home,
     canonical_json,
     open_regular,
 )
+from draft_ladder.data.foreign import UNPACKED, head_of, kind_of, refuse_foreign
 
 if TYPE_CHECKING:
     from _typeshed import WriteableBuffer
@@ -45,6 +47,20 @@ class InputFile:
             while reader.read(READ_BLOCK_BYTES):
                 pass
         return reader.digest.hexdigest()
+
+    @cached_property
+    def content(self) -> tuple[str, int]:
+        """SHA-256 and size of what is in it: of a compressed file's content."""
+        digest, size = hashlib.sha256(), 0
+        for block in self.unpacked():
+            digest.update(block)
+            size += len(block)
+        return digest.hexdigest(), size
+
+    def unpacked(self) -> Iterator[bytes]:
+        """The content, decompressed, in blocks, for who compares its digest. Errors as of blocks()."""
+        with _BoundedReader(self) as reader:
+            yield from _decompressed(reader, self.path)
 
     def blocks(self) -> Iterator[bytes]:
         """The content, decompressed, in blocks. Raises InputError if it is damaged or changed since it was
@@ -107,18 +123,26 @@ class _BoundedReader(io.RawIOBase):
         super().close()
 
 
+ENDINGS = {".gz": "gzip", ".xz": "xz", ".zst": "zstd"}
+
+
 def _decompressed(reader: _BoundedReader, path: Path) -> Iterator[bytes]:
-    """Blocks of the decompressed content, chosen by the file name's ending."""
+    """Blocks of the content, decompressed by what the file is. InputError for a format that is no text."""
+    refuse_foreign(path, "text", *UNPACKED)
+    kind = kind_of(head_of(path))
+    named = ENDINGS.get(path.suffix)
     try:
-        if path.suffix == ".gz":
+        if named is not None and (kind is None or kind[0] != named):
+            raise EOFError(f"it does not begin as a {named} file")
+        if kind is None:
+            yield from _read_blocks(reader)
+        elif kind[0] == "gzip":
             yield from _read_blocks(gzip.GzipFile(fileobj=reader))
-        elif path.suffix == ".xz":
+        elif kind[0] == "xz":
             with lzma.LZMAFile(cast(IO[bytes], reader)) as unpacked:
                 yield from _read_blocks(unpacked)
-        elif path.suffix == ".zst":
-            yield from _zstd_blocks(reader)
         else:
-            yield from _read_blocks(reader)
+            yield from _zstd_blocks(reader)
     except (EOFError, zlib.error, gzip.BadGzipFile, lzma.LZMAError) as error:
         where = f"byte {reader.position}: is damaged or cut short ({error})"
         raise InputError(path, where, "fetch or compress the file again") from error
@@ -157,7 +181,7 @@ def matching_files(patterns: list[str], base: Path) -> list[InputFile]:
     """Files in the order given, those of one glob sorted; every pattern must match."""
     found: list[InputFile] = []
     for pattern in patterns:
-        path = base / Path(pattern).expanduser()
+        path = base / at_home(Path(pattern))
         if path.exists() or not glob.has_magic(str(path)):
             found.append(input_file(path))
             continue

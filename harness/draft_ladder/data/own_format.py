@@ -32,7 +32,7 @@ def reader_of(static_format: str) -> Variant:
     readers = [variant for variant in discover() if variant.static_format == static_format]
     if not readers:
         raise InputError(f"format {static_format}", "no built variant reads it", "build the variants again")
-    return min(readers, key=lambda variant: variant.group == "ablations")
+    return min(readers, key=lambda variant: variant.group in ("ablations", "peers"))
 
 
 def convert_here(variant: Variant, source: Path, target: Path) -> int:

@@ -5,7 +5,6 @@ A new source is a module of its own, with a table like WikitextConfig, and a mem
 
 from __future__ import annotations
 
-import tomllib
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -13,6 +12,7 @@ from pydantic import Field
 
 from draft_ladder.base.errors import InputError
 from draft_ladder.base.manifests import package_version
+from draft_ladder.base.validation import read_toml
 from draft_ladder.data.sources import (
     WIKITEXT_REVISION,
     FilesConfig,
@@ -62,8 +62,8 @@ def put_named_corpus(content: dict[str, Any], config: Path) -> None:
         remedy = f"use {' or '.join(known)}, or write a [corpus] table" if known else "write a [corpus] table"
         raise InputError(f"{config}: corpus", f"there is no corpora/{name}.toml", remedy)
     try:
-        content["corpus"] = tomllib.loads(known[name].read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        content["corpus"] = read_toml(known[name])
+    except (OSError, ValueError) as error:
         raise InputError(known[name], f"not readable as TOML ({error})", "correct it") from error
 
 

@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from draft_ladder.base.errors import InputError
-from draft_ladder.base.manifests import canonical_json, open_regular, package_version
+from draft_ladder.base.manifests import at_home, canonical_json, open_regular, package_version
 from draft_ladder.data.gguf_vocabulary import GgufVocabulary, read_gguf_vocabulary
 
 TEKKEN_FILE = "tekken_240911.json"
@@ -163,9 +163,12 @@ class HuggingFaceTokenizer:
         self.sha256 = hashlib.sha256(raw).hexdigest()
 
     def encode(self, text: str) -> npt.NDArray[np.int32]:
-        """Ids of `text`, no special tokens added."""
+        """Ids of `text`, no special tokens added. Raises ValueError for what it has no token for."""
         # A batch of one: only batches are encoded without holding the GIL.
-        encoded = self._tokenizer.encode_batch([text], add_special_tokens=False)[0]
+        try:
+            encoded = self._tokenizer.encode_batch([text], add_special_tokens=False)[0]
+        except Exception as error:  # the package raises bare Exception, for a missing unknown token say
+            raise ValueError(f"the tokenizer gave up ({error})") from error
         return np.array(encoded.ids, dtype=np.int32)
 
 
@@ -293,8 +296,8 @@ def load_tokenizer(name: str = "tekken") -> Tokenizer:
             f"tokenizer {name!r}", "names no file", "say 'tekken', gguf:PATH or a tokenizer.json"
         )
     if name.startswith("gguf:") or name.endswith(".gguf"):
-        return GgufTokenizer(Path(name.removeprefix("gguf:")).expanduser())
-    path = Path(name).expanduser()
+        return GgufTokenizer(at_home(Path(name.removeprefix("gguf:"))))
+    path = at_home(Path(name))
     if path.is_dir() and (path / "tokenizer.json").is_file():
         path = path / "tokenizer.json"
     if path.name.startswith("tekken"):

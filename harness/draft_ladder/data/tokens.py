@@ -21,13 +21,14 @@ import hashlib
 import json
 import os
 import sys
+import tempfile
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import BinaryIO, NamedTuple
+from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -37,13 +38,12 @@ from draft_ladder.base.errors import InputError
 from draft_ladder.base.manifests import (
     Progress,
     ProgressCallback,
-    iter_blocks,
     load_manifest,
     manifest_path,
-    open_regular,
-    sha256_file,
-    write_atomic,
+    replacing_artifact,
 )
+from draft_ladder.data.foreign import head_of, refuse_foreign, refuse_other_numbers, refuse_text
+from draft_ladder.data.input_files import InputFile, input_file
 from draft_ladder.data.tokenizers import Tokenizer
 
 SEGMENT_BYTES = 512 << 10
@@ -214,9 +214,11 @@ def _encode_in_order(
 class _Tokenising:
     """One run over a text: writes tokens, keeps the digests, counts what the manifest reports."""
 
-    def __init__(self, text: Path, tokenizer: Tokenizer, progress: ProgressCallback | None) -> None:
-        self.text, self.tokenizer, self.progress = text, tokenizer, progress
-        self.total_bytes = text.stat().st_size
+    def __init__(
+        self, file: InputFile, total_bytes: int, tokenizer: Tokenizer, progress: ProgressCallback | None
+    ) -> None:
+        self.file, self.tokenizer, self.progress = file, tokenizer, progress
+        self.text, self.total_bytes = file.path, total_bytes
         self.text_digest, self.token_digest = hashlib.sha256(), hashlib.sha256()
         self.rows: list[SegmentRow] = []
         self.text_bytes = self.n_tokens = self.replaced = self.crlf = self.nul = self.forced = 0
@@ -225,7 +227,7 @@ class _Tokenising:
 
     def write(self, file: BinaryIO, known: _KnownSegments, jobs: int, text_sha256: str) -> None:
         """Tokenise the text into `file`; InputError if it is not the text of that digest."""
-        segments = split_text(iter_blocks(self.text), self.tokenizer)
+        segments = split_text(self.file.unpacked(), self.tokenizer)
         try:
             self._add_around(file, self.tokenizer.prefix)
             for encoded in _encode_in_order(segments, self.tokenizer, known, jobs):
@@ -302,22 +304,23 @@ def tokenize_file(
     report: Callable[[str], None] | None = None,
     label: str | None = None,
 ) -> TokenFile:
-    """Token file of `text` in `cache_dir`/tokens, made now or found there.
+    """Token file of `text`, plain or compressed, in `cache_dir`/tokens, made now or found there.
 
     `text_sha256` saves reading the text once when the caller knows its digest (it is checked while
     tokenising). `jobs` defaults to the number of usable cores; it changes nothing but the time. `report`
     gets one line about anything odd in the text (default: stderr), which is called `label` there (default:
     its file's name). Raises InputError for a text that is empty, unreadable or changed meanwhile.
     """
-    expected = text_sha256 or sha256_file(text)
+    file = input_file(text)
+    expected, size = (text_sha256, file.size) if text_sha256 else file.content
 
     def make(target: Path) -> Made:
-        run = _Tokenising(text, tokenizer, progress)
+        run = _Tokenising(file, size, tokenizer, progress)
         if run.total_bytes == 0:
             raise InputError(text, "is empty", "name a text with at least one line")
         known = _KnownSegments(target.parent, tokenizer)
-        with target.open("wb") as file:
-            run.write(file, known, jobs or usable_cores(), expected)
+        with target.open("wb") as out:
+            run.write(out, known, jobs or usable_cores(), expected)
         return run.made()
 
     artifact = Artifact(
@@ -398,12 +401,18 @@ def load_token_file(path: Path) -> TokenFile:
 def open_tokens(path: Path, vocab_size: int | None = None) -> TokenArray:
     """The tokens of a file as a read-only int32 array of shape (n_tokens,), mapped from the file and checked.
 
-    Ids must lie in [0, `vocab_size`); without one, in that of the manifest beside the file, else they must
-    not be negative. Raises InputError naming the byte offset of the first id that does not, or of an
-    incomplete token.
+    A `.npy` file of integers is read as such, whatever their width. Ids must lie in [0, `vocab_size`);
+    without one, in that of the manifest beside the file, else they must not be negative. Raises InputError
+    naming the byte offset of the first id that does not, or of an incomplete token, and for a file that is
+    plainly of another form: of a known format, text, wider or narrower numbers.
     """
-    with open_regular(path) as file:
-        size = os.fstat(file.fileno()).st_size
+    refuse_foreign(path, "tokens", "numpy")
+    if is_numpy(path):
+        return _numpy_tokens(path, vocab_size)
+    vouched = manifest_path(path).is_file()
+    if not vouched:
+        refuse_text(path)
+    size = path.stat().st_size
     if size % TOKEN_BYTES:
         raise InputError(
             path,
@@ -412,26 +421,69 @@ def open_tokens(path: Path, vocab_size: int | None = None) -> TokenArray:
         )
     if size == 0:
         return np.empty(0, dtype=np.int32)
-    if vocab_size is None and manifest_path(path).is_file():
+    if vocab_size is None and vouched:
         vocab_size = load_token_file(path).vocab_size
     tokens: TokenArray = np.memmap(path, dtype="<i4", mode="r")
+    if not vouched:
+        refuse_other_numbers(path, tokens)
+    _check_ids(path, tokens, vocab_size)
+    return tokens
+
+
+def is_numpy(path: Path) -> bool:
+    """Whether the file is numpy's, by its content."""
+    return head_of(path).startswith(b"\x93NUMPY")
+
+
+def _numpy_tokens(path: Path, vocab_size: int | None) -> TokenArray:
+    """The ids of a .npy file, checked and narrowed to int32."""
+    remedy = "save one row of integers, as `np.save(path, ids)` does"
+    try:
+        ids = np.load(path, mmap_mode="r", allow_pickle=False)
+    except (ValueError, OSError, EOFError, SyntaxError, TypeError, OverflowError, KeyError) as error:
+        reason = " ".join(str(error).split()) or type(error).__name__
+        raise InputError(path, f"cannot be read as a numpy file ({reason})", remedy) from error
+    if ids.ndim != 1 or ids.dtype.kind not in "iu":
+        raise InputError(path, f"holds {ids.dtype} of shape {ids.shape}", remedy)
+    _check_ids(path, ids, vocab_size)
+    narrowed: TokenArray = ids.astype(np.int32)
+    return narrowed
+
+
+def _check_ids(path: Path, tokens: npt.NDArray[Any], vocab_size: int | None) -> None:
     limit = 2**31 if vocab_size is None else vocab_size
     for start in range(0, len(tokens), CHECK_BLOCK_TOKENS):
         block = tokens[start : start + CHECK_BLOCK_TOKENS]
         if int(block.min()) >= 0 and int(block.max()) < limit:
             continue
-        index = int(np.flatnonzero((block < 0) | (block.astype(np.int64) >= limit))[0])
+        index = int(np.flatnonzero((block < 0) | (block >= limit))[0])
         raise InputError(
             path,
-            f"byte {(start + index) * TOKEN_BYTES}: token {block[index]} is outside [0, {limit})",
+            f"byte {(start + index) * tokens.itemsize}: token {block[index]} is outside [0, {limit})",
             "tokenise the text with the tokenizer that this vocabulary size belongs to",
         )
-    return tokens
+
+
+@contextlib.contextmanager
+def raw_tokens(path: Path, vocab_size: int | None = None) -> Iterator[Path]:
+    """A file of int32 tokens and nothing else, for who reads bytes: `path` itself once it is checked (as by
+    open_tokens), or the ids of a .npy file written down for as long as they are needed.
+    """
+    tokens = open_tokens(path, vocab_size)
+    if not is_numpy(path):
+        yield path
+        return
+    with tempfile.TemporaryDirectory(prefix="ladder-") as folder:
+        raw = Path(folder, path.name)
+        tokens.astype("<i4").tofile(raw)
+        yield raw
 
 
 def write_tokens(path: Path, tokens: Iterable[int]) -> None:
     """Write ids as a token file without a manifest (for tests and by-hand experiments)."""
     with contextlib.suppress(OverflowError):
-        write_atomic(path, np.fromiter(tokens, dtype="<i4").tobytes())
+        content = np.fromiter(tokens, dtype="<i4").tobytes()
+        with replacing_artifact(path) as temporary:
+            temporary.write_bytes(content)
         return
     raise InputError(path, "a token id does not fit in int32", "use ids from 0 to 2147483647")

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from draft_ladder.base.errors import InputError
+from draft_ladder.base.manifests import at_home
 from draft_ladder.data.input_files import InputFile, input_file, list_digest, named_digests
 from draft_ladder.data.sources import WIKITEXT_REVISION, FileSource, Source, SourceConfig, Split
 
@@ -32,7 +33,7 @@ class WikitextConfig(SourceConfig):
     def resolve(self, base: Path, note: str | None = None) -> Source:
         """The copy that is named, or one in the cache of `datasets`, or what `datasets` fetches."""
         if self.path is not None:
-            return wikitext_from_directory(base / Path(self.path).expanduser(), note)
+            return wikitext_from_directory(base / at_home(Path(self.path)), note)
         copy = hub_cached_directory(self.revision)
         if copy is not None:
             return wikitext_from_directory(copy, note)
@@ -157,7 +158,10 @@ def hub_cached_directory(revision: str) -> Path | None:
     home = Path(
         os.environ.get("HF_HOME") or Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache") / "huggingface"
     )
-    datasets_home = Path(os.environ.get("HF_DATASETS_CACHE") or home / "datasets").expanduser()
+    try:
+        datasets_home = at_home(Path(os.environ.get("HF_DATASETS_CACHE") or home / "datasets"))
+    except InputError:  # no home, nothing kept in it
+        return None
     owner, name = WIKITEXT_REPOSITORY.split("/")
     directory = datasets_home / f"{owner}___{name}" / WIKITEXT_CONFIG / "0.0.0" / revision
     complete = (

@@ -11,6 +11,7 @@ from typing import Any
 
 from draft_ladder.base.errors import InputError
 from draft_ladder.base.manifests import (
+    at_home,
     load_manifest,
     manifest_path,
     sha256_file,
@@ -71,7 +72,7 @@ def prepare_static(
     """The static cache in every format the variants load, and what is known about how it was made."""
     wanted = {"llama", *(variant.static_format for variant in variants)}
     if config.static is not None:
-        path = Path(fill_in_text(config.static, "static", text_dir)).expanduser()
+        path = at_home(Path(fill_in_text(config.static, "static", text_dir)))
         if static_format_of(path) != "llama":
             raise InputError(path, "is not in llama.cpp's format", "name the .bin it was made from")
         check_tokenizer(path, vocabulary)

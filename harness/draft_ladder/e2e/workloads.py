@@ -10,7 +10,7 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, Field
 
 from draft_ladder.base.errors import InputError
-from draft_ladder.base.manifests import open_regular
+from draft_ladder.base.manifests import at_home, open_regular
 from draft_ladder.bench.config import fill_in_text
 
 _PLACE = "{text}"
@@ -41,7 +41,7 @@ class Workload(BaseModel):
 
     def path(self, text_dir: Path | None) -> Path:
         """The file, with ${NAME} filled in."""
-        return Path(fill_in_text(self.file, f"workload {self.name}: file", text_dir)).expanduser()
+        return at_home(Path(fill_in_text(self.file, f"workload {self.name}: file", text_dir)))
 
 
 def read_prompts(workload: Workload, text_dir: Path | None = None) -> list[str]:

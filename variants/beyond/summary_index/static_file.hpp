@@ -278,23 +278,15 @@ public:
         }
         const std::byte* at = lists_ + offset;
         const auto first = load_unaligned<std::uint32_t>(at);
-        ListHead head;
-        std::uint64_t head_bytes = sizeof first;
         if ((first & 1) == 0) {
-            head = {first >> 1 & ListHead::short_light_limit, 0, first >> 16};
-        } else {
-            if (readable - offset < long_head_bytes) [[unlikely]] {
-                refuse_list(offset);
-            }
-            head = {first >> 1, load_unaligned<std::uint32_t>(at + 4), load_unaligned<std::uint32_t>(at + 8)};
-            head_bytes = long_head_bytes;
+            return list_of({first >> 1 & ListHead::short_light_limit, 0, first >> 16}, offset, sizeof first);
         }
-        const std::uint64_t pairs_bytes = std::uint64_t{head.n_heavy} * sizeof(HeavyPair) +
-                                          std::uint64_t{head.n_light} * layout_.pair_bytes;
-        if (readable - offset - head_bytes < pairs_bytes) [[unlikely]] {
+        if (readable - offset < long_head_bytes) [[unlikely]] {
             refuse_list(offset);
         }
-        return {layout_, head, at + head_bytes};
+        return list_of(
+            {first >> 1, load_unaligned<std::uint32_t>(at + 4), load_unaligned<std::uint32_t>(at + 8)},
+            offset, long_head_bytes);
     }
 
     // Checks every byte behind the header.
@@ -308,6 +300,17 @@ private:
     [[nodiscard]] bool in_range(Bigram bigram) const noexcept {
         return static_cast<std::uint64_t>(bigram.first) < header_.token_limit &&
                static_cast<std::uint64_t>(bigram.second) < header_.token_limit;
+    }
+
+    // A list that begins at `offset`, of the lists' bytes that are read.
+    [[nodiscard]] SuccessorList list_of(const ListHead& head, std::uint64_t offset,
+                                        std::uint64_t head_bytes) const {
+        const std::uint64_t pairs_bytes = std::uint64_t{head.n_heavy} * sizeof(HeavyPair) +
+                                          std::uint64_t{head.n_light} * layout_.pair_bytes;
+        if (header_.lists_bytes - tail_bytes - offset - head_bytes < pairs_bytes) [[unlikely]] {
+            refuse_list(offset);
+        }
+        return {layout_, head, lists_ + offset + head_bytes};
     }
 
     void open(std::span<const std::byte> bytes, const std::string& name) {

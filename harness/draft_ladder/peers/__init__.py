@@ -1,0 +1,1 @@
+"""Drafters that others wrote, and the replay of requests that compares them with ours."""

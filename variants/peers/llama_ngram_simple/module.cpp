@@ -1,0 +1,13 @@
+#include "bindings/module.hpp"
+#include "peers/llama_ngram_simple/drafter.hpp"
+#include "peers/shared/configured.hpp"
+
+LADDER_VARIANT_MODULE(
+    llama_ngram_simple,
+    ladder::configured<ladder::LlamaNgramSimple, ladder::LlamaLookupSizes{12, 48}>({{"size_n", "12"}}),
+    ladder::configured<ladder::LlamaNgramSimple, ladder::LlamaLookupSizes{8, 48}>({{"size_n", "8"}}),
+    ladder::configured<ladder::LlamaNgramSimple, ladder::LlamaLookupSizes{6, 48}>({{"size_n", "6"}}),
+    ladder::configured<ladder::LlamaNgramSimple, ladder::LlamaLookupSizes{5, 48}>({{"size_n", "5"}}),
+    ladder::configured<ladder::LlamaNgramSimple, ladder::LlamaLookupSizes{4, 48}>({{"size_n", "4"}}),
+    ladder::configured<ladder::LlamaNgramSimple, ladder::LlamaLookupSizes{3, 48}>({{"size_n", "3"}}),
+    ladder::configured<ladder::LlamaNgramSimple, ladder::LlamaLookupSizes{2, 48}>({{"size_n", "2"}}))
