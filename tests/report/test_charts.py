@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
+import os
 import shutil
+import subprocess
+import sys
 from itertools import pairwise
 from pathlib import Path
 
 import pytest
+from draft_ladder.base.errors import RunFailedError
 from draft_ladder.bench.records import CorpusLabel, Failure, TextLabel
 from draft_ladder.bench.settings import Settings
 from draft_ladder.bench.stats import Results, load_results, run_rows
 from draft_ladder.report.caption import absences, caption
 from draft_ladder.report.charts import CHARTS, write_charts
 from draft_ladder.report.drawing import comparable, draw, horizontal_places, spread
+from draft_ladder.report.pictures.canvas import REPLACED, literal, own_settings
 from draft_ladder.report.position_chart import PositionSeries, counts_text, draw_positions
 from draft_ladder.report.series import Chart, Look, Series, collect
 from matplotlib.figure import Figure
+from matplotlib.text import Annotation, Text
 from sample_records import STYLE, make_measured, make_record, make_spec, write_results
 
 LATENCY = {
@@ -284,3 +290,92 @@ def test_labels_never_overlap_and_keep_their_order(wanted: list[float]) -> None:
     assert ordered[-1] <= 100
     order = sorted(range(len(wanted)), key=lambda index: wanted[index])
     assert order == sorted(range(len(places)), key=lambda index: places[index])
+
+
+NAMES = ("cost $x_^ and $y.txt", "a\tb\x07.txt", "\u4e2d\u6587.txt", "\udcff.txt", "{\\frac}%_&#.txt")
+
+
+@pytest.mark.parametrize("backend", ["module://matplotlib_inline.backend_inline", "nonsense"])
+def test_charts_are_drawn_whatever_matplotlib_is_told(tmp_path: Path, backend: str) -> None:
+    (tmp_path / "matplotlibrc").write_text("text.usetex: True\naxes.facecolor: red\n")
+    records = []
+    for size, name in enumerate(NAMES, start=1):
+        corpus = CorpusLabel(
+            label=name.encode(errors="replace").decode(), kind="real", source="files", sha256="a" * 64
+        )
+        spec = make_spec(
+            "frozen", size, corpus=corpus, replay_text=TextLabel(label=corpus.label, sha256="b" * 64)
+        )
+        records.append(make_record(spec, make_measured(float(size))))
+    folder = write_results(tmp_path / "m" / "s", records)
+    code = "from draft_ladder.cli import main; main()"
+    found = {}
+    for place, more in ((tmp_path, {"MPLBACKEND": backend}), (tmp_path / "m", {})):
+        plots = place / "plots"
+        done = subprocess.run(
+            [sys.executable, "-c", code, "charts", str(folder), "--plots", str(plots)],
+            cwd=place,
+            env={**os.environ, **more},
+            capture_output=True,
+            text=True,
+        )
+        assert done.returncode == 0, done.stderr
+        assert "Glyph" not in done.stderr
+        found[place] = {path.name: path.read_bytes() for path in plots.rglob("*.*")}
+    told, untold = found.values()
+    assert told == untold
+    assert "draft_latency.png" in told
+
+
+def test_text_is_literal() -> None:
+    assert literal("cost $x_^\n") == "cost $x_^\n"
+    assert literal("\x07\udcff") == REPLACED * 2
+    assert len(literal("\u4e2d\U0001f600")) == 2
+    with own_settings():
+        assert not Text(0, 0, "$x$").get_parse_math()
+
+
+def test_a_chart_that_fails_loses_no_other(
+    tmp_path: Path, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(chart: Chart, *rest: object) -> Figure:
+        if chart.name == "load_time":
+            raise ValueError("of no use")
+        return draw(chart, *rest)  # type: ignore[arg-type]
+
+    whole = {path.name for path in write_charts(load_results(folder), tmp_path / "whole")}
+    monkeypatch.setattr("draft_ladder.report.charts.draw", fail)
+    failed: list[str] = []
+    written = {path.name for path in write_charts(load_results(folder), tmp_path / "plots", failed)}
+    assert whole - written == {"load_time.svg", "load_time.png"}
+    assert len(failed) == 1
+    assert "load_time" in failed[0]
+    with pytest.raises(RunFailedError):
+        write_charts(load_results(folder), tmp_path / "again")
+
+
+def test_no_leader_crosses_a_label_and_no_point_leaves_its_place(tmp_path: Path) -> None:
+    records = [
+        make_record(make_spec(name, size, n_draft=n), make_measured(10.0 + n / 100))
+        for name in ("copying_map", "frozen", "sorted_vectors", "segmented_map")
+        for n in (3, 16, 64, 256, 1024)
+        for size in (0, 25, 541)
+    ]
+    results = load_results(write_results(tmp_path / "m" / "many", records))
+    with own_settings():
+        figure = draw(CHARTS[0], series_of(results, CHARTS[0].name), results)
+        figure.canvas.draw()
+    axes = figure.axes[0]
+    labels = [text for text in axes.texts if isinstance(text, Annotation)]
+    boxes = [Text.get_window_extent(label) for label in labels]
+    assert len(boxes) == 20
+    for label in labels:
+        assert label.arrow_patch is not None
+        assert label.arrow_patch.get_window_extent().x1 <= min(box.x0 for box in boxes) + 1
+    place = horizontal_places([0, 25, 541])
+    low, high = axes.get_xlim()
+    for line in axes.lines:
+        if line.get_markersize() == 7.5:
+            xs = [float(x) for x in line.get_xdata()]
+            assert low < xs[0] < place(0) / 2 < xs[1]
+            assert xs[-1] < high

@@ -76,6 +76,7 @@ def ablate(
     """Measure what one change is worth: a variant against the one it was made from, as ratios and a chart."""
     from draft_ladder.report.ablate import as_table, counterpart, experiment_for, ratios, sentence
     from draft_ladder.report.ablate_chart import write_chart
+    from draft_ladder.report.pictures.canvas import drawn_alone
 
     chosen = find(variant)
     names = (chosen.name, counterpart(chosen))
@@ -92,8 +93,11 @@ def ablate(
         write_csv_files(found)
     figures = ratios(found, names, settings)
     line = sentence(figures, found.variants.get(chosen.name, {}), names)
-    written = write_chart(figures, found, names, plots_of(folder, plots))
-    note("\n".join([*absences(found), *map(str, written)]))
+    failed: list[str] = []
+    written: list[Path] = []
+    with drawn_alone(chosen.name, failed):
+        written = write_chart(figures, found, names, plots_of(folder, plots))
+    note("\n".join([*absences(found), *map(str, written), *failed]))
     if json_:
         print_json({"sentence": line, "ratios": [asdict(one) for one in figures]})
     else:

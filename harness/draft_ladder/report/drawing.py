@@ -5,11 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Sequence
 from itertools import groupby
-from pathlib import Path
 from typing import Any
 
 from matplotlib.axes import Axes
-from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, NullFormatter, NullLocator
 
@@ -17,22 +15,14 @@ from draft_ladder.bench.metrics import Picture
 from draft_ladder.bench.settings import AXES, natural
 from draft_ladder.bench.stats import Results
 from draft_ladder.report.caption import absences, caption
+from draft_ladder.report.pictures.canvas import new_figure, settle_texts
 from draft_ladder.report.series import SIZE, Chart, Series, X, baseline, size_text
-from draft_ladder.report.style import GREY, PALE, PNG_DPI, SIZE_INCHES, WARNING, darkened, format_number
+from draft_ladder.report.style import GREY, PALE, SIZE_INCHES, WARNING, darkened, format_number
 
 ROOMY_LABEL, CHARACTER_WIDTH = 17, 0.0095  # longer names of variants (with axes) take room from the axes
+MAX_STEP, MAX_SHIFT = 0.012, 0.055  # series stand side by side, and never beyond the axes or their break
 LINE_HEIGHT = 0.029  # of a line below the picture, as a share of its height
 Places = Callable[[X], float]
-
-
-def save(figure: Figure, folder: Path, name: str) -> list[Path]:
-    """The figure as SVG and PNG, without a date."""
-    written = []
-    for suffix, options in (("svg", {"metadata": {"Date": None}}), ("png", {"dpi": PNG_DPI})):
-        path = folder / f"{name}.{suffix}"
-        figure.savefig(path, format=suffix, **options)
-        written.append(path)
-    return written
 
 
 def draw(chart: Chart, series: list[Series], results: Results) -> Figure:
@@ -44,8 +34,9 @@ def draw(chart: Chart, series: list[Series], results: Results) -> Figure:
     xs = {x for item in series for x in item.xs}
     place = places_of(chart, xs)
     groups = comparable(chart, results, xs)
+    step = min(MAX_STEP, MAX_SHIFT * 2 / len(series))
     for index, item in enumerate(series):
-        _draw_series(axes, item, groups, place, (index - (len(series) - 1) / 2) * 0.012)
+        _draw_series(axes, item, groups, place, (index - (len(series) - 1) / 2) * step)
     title, axis = words_of(chart, results)
     _dress_vertical(axes, chart, series, axis)
     _dress_horizontal(axes, chart, xs, place)
@@ -65,8 +56,7 @@ def draw(chart: Chart, series: list[Series], results: Results) -> Figure:
 
 def framed(results: Results, bottom: float) -> tuple[Figure, Axes, float]:
     """A figure, empty axes, and how high these begin: `bottom` above the lines that `write_foot` writes."""
-    figure = Figure(figsize=SIZE_INCHES)
-    FigureCanvasAgg(figure)
+    figure = new_figure(*SIZE_INCHES)
     lines = [*caption(results), *absences(results)]
     return figure, figure.add_axes((0, 0, 1, 1)), bottom + LINE_HEIGHT * len(lines)
 
@@ -227,7 +217,11 @@ def _part_texts(axes: Axes, groups: list[list[X]], results: Results, place: Plac
 
 
 def _label_directly(figure: Figure, axes: Axes, chart: Chart, series: list[Series], place: Places) -> None:
-    """Each variant's name at the right, level with its last point, pushed apart where they would overlap."""
+    """Each variant's name at the right, level with its last point, pushed apart where they would overlap.
+
+    A line leads to where its label begins: what stays left of all labels crosses none.
+    """
+    settle_texts(figure)
     figure.canvas.draw()
     to_pixels, height = axes.transData.transform, axes.get_window_extent().height
     last = [item.middle[-1] for item in series]
@@ -246,7 +240,14 @@ def _label_directly(figure: Figure, axes: Axes, chart: Chart, series: list[Serie
             fontsize=9.5,
             color=darkened(item.look.color),
             annotation_clip=False,
-            arrowprops={"arrowstyle": "-", "color": item.look.color, "lw": 0.7, "shrinkA": 2, "shrinkB": 4},
+            arrowprops={
+                "arrowstyle": "-",
+                "color": item.look.color,
+                "lw": 0.7,
+                "relpos": (0, 0.5),
+                "shrinkA": 2,
+                "shrinkB": 4,
+            },
         )
 
 
