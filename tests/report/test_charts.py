@@ -20,6 +20,7 @@ from draft_ladder.report.drawing import comparable, draw, horizontal_places, spr
 from draft_ladder.report.pictures.canvas import REPLACED, literal, own_settings
 from draft_ladder.report.position_chart import PositionSeries, counts_text, draw_positions
 from draft_ladder.report.series import Chart, Look, Series, collect
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.text import Annotation, Text
 from sample_records import STYLE, make_measured, make_record, make_spec, write_results
@@ -132,7 +133,8 @@ def test_series_of_one_variant_differ_to_the_eye(tmp_path: Path) -> None:
     figure = draw(chart_named("draft_latency"), series, results)
     looks = [
         (line.get_color(), line.get_linestyle())
-        for line in figure.axes[0].lines
+        for axes in figure.axes
+        for line in axes.lines
         if line.get_linewidth() == 1.6 and len(line.get_xdata()) == 2
     ]
     assert len(looks) == len(set(looks)) == 12
@@ -354,28 +356,71 @@ def test_a_chart_that_fails_loses_no_other(
         write_charts(load_results(folder), tmp_path / "again")
 
 
-def test_no_leader_crosses_a_label_and_no_point_leaves_its_place(tmp_path: Path) -> None:
+def crowd(folder: Path, lengths: tuple[int, ...], sizes: tuple[int, ...]) -> Results:
+    """Figures that lie close together, of four variants at each of these settings."""
     records = [
-        make_record(make_spec(name, size, n_draft=n), make_measured(10.0 + n / 100))
-        for name in ("copying_map", "frozen", "sorted_vectors", "segmented_map")
-        for n in (3, 16, 64, 256, 1024)
-        for size in (0, 25, 541)
+        make_record(make_spec(name, size, n_draft=n), make_measured(10.0 + n / 100 + place / 10))
+        for place, name in enumerate(("copying_map", "frozen", "sorted_vectors", "segmented_map"))
+        for n in lengths
+        for size in sizes
     ]
-    results = load_results(write_results(tmp_path / "m" / "many", records))
+    return load_results(write_results(folder / "m" / "many", records))
+
+
+def drawn(results: Results, name: str = "draft_latency") -> Figure:
     with own_settings():
-        figure = draw(CHARTS[0], series_of(results, CHARTS[0].name), results)
+        figure = draw(chart_named(name), series_of(results, name), results)
         figure.canvas.draw()
-    axes = figure.axes[0]
+    return figure
+
+
+def points_of(axes: Axes) -> list[list[float]]:
+    return [[float(x) for x in line.get_xdata()] for line in axes.lines if line.get_markersize() == 7.5]
+
+
+def test_no_leader_crosses_a_label(tmp_path: Path) -> None:
+    (axes,) = drawn(crowd(tmp_path, (3, 16), (0, 25, 541))).axes
     labels = [text for text in axes.texts if isinstance(text, Annotation)]
-    boxes = [Text.get_window_extent(label) for label in labels]
-    assert len(boxes) == 20
+    begin = min(Text.get_window_extent(label).x0 for label in labels)
+    assert len(labels) == 8
     for label in labels:
         assert label.arrow_patch is not None
-        assert label.arrow_patch.get_window_extent().x1 <= min(box.x0 for box in boxes) + 1
+        assert label.arrow_patch.get_window_extent().x1 <= begin + 1
+
+
+@pytest.mark.parametrize("lengths", [(3, 16), (3, 16, 64, 256, 1024)])
+def test_points_stay_inside_the_axes_and_on_their_side_of_the_break(
+    tmp_path: Path, lengths: tuple[int, ...]
+) -> None:
     place = horizontal_places([0, 25, 541])
-    low, high = axes.get_xlim()
-    for line in axes.lines:
-        if line.get_markersize() == 7.5:
-            xs = [float(x) for x in line.get_xdata()]
+    for axes in drawn(crowd(tmp_path, lengths, (0, 25, 541))).axes:
+        low, high = axes.get_xlim()
+        for xs in points_of(axes):
             assert low < xs[0] < place(0) / 2 < xs[1]
             assert xs[-1] < high
+
+
+def test_more_than_eight_series_get_a_panel_each_in_numeric_order(tmp_path: Path) -> None:
+    figure = drawn(crowd(tmp_path, (1024, 16384, 2048), (25, 541)))
+    panels = [axes for axes in figure.axes if axes.axison]
+    assert len(panels) == 12
+    assert all(len(points_of(axes)) == 1 for axes in panels)
+    names = [text.get_text() for axes in panels[:3] for text in axes.texts]
+    assert ["=1024]" in names[0], "=2048]" in names[1], "=16384]" in names[2]] == [True] * 3
+    box = figure.bbox
+    for text in figure.findobj(Text):
+        if text.get_text() and text.get_visible():
+            extent = text.get_window_extent()  # type: ignore[attr-defined]
+            assert extent.x1 <= box.x1
+
+
+@pytest.mark.parametrize("lengths", [(3,), (3, 16, 64, 256, 1024)])
+def test_one_corpus_size_is_a_row_for_each_series(tmp_path: Path, lengths: tuple[int, ...]) -> None:
+    results = crowd(tmp_path, lengths, (541,))
+    (axes,) = drawn(results).axes
+    series = series_of(results, "draft_latency")
+    rows = [float(line.get_ydata()[0]) for line in axes.lines if line.get_markersize() == 8.5]
+    assert rows == list(range(len(series)))
+    labels = [text.get_text() for text in axes.texts]
+    assert labels[::2] == [item.look.label for item in series]
+    assert axes.get_xlabel().startswith("draft + update")
