@@ -246,7 +246,7 @@ def instructions(
     variants = variant or counting.default_variants()
     # Read before --record writes over them: counts compared with themselves have never grown.
     committed = counting.load_figures() if record or check else {}
-    key, counts = counting.count_all(_checkout(counting.ROOT), build_folder, variants)
+    key, counts = counting.count_all(checkout(counting.ROOT), build_folder, variants)
     if json_:
         print_json({"key": key, "counts": {name: asdict(found) for name, found in counts.items()}})
     else:
@@ -271,7 +271,7 @@ def _print_counts(key: str, counts: dict[str, Counts]) -> None:
     print(as_text(TextTable(title, ("variant", "draft", "update", "merge"), rows)))
 
 
-def _checkout(root: Path) -> Path:
+def checkout(root: Path) -> Path:
     """InputError for an installed package: it holds no sources to compile."""
     if not (root / "CMakeLists.txt").is_file():
         raise InputError(root, "is not a checkout", "clone the project and `pip install --editable .` there")
@@ -295,7 +295,7 @@ def rounds(
     """
     from draft_ladder.studies import rounds as machine_code
 
-    _checkout(machine_code.SOURCES.parent)
+    checkout(machine_code.SOURCES.parent)
     flags = str(demand(find("sorted_vectors"), "info", {})["build"]["cxx_flags"])
     found = [machine_code.examine(compiler, flags) for compiler in machine_code.compilers()]
     if not found:
