@@ -11,10 +11,11 @@ from importlib.machinery import EXTENSION_SUFFIXES
 from pathlib import Path
 
 import pytest
-from draft_ladder.base.errors import ExitCode
+from draft_ladder.base.errors import ExitCode, InputError
 from draft_ladder.base.variants import Variant, discover
 from draft_ladder.bench.records import load_records
 from draft_ladder.bench.runner import run_experiment
+from draft_ladder.cli.new_verb import new_variant
 from draft_ladder.studies.instructions import build, write_inputs
 from runner_kit import Watcher, small_experiment, small_inputs, small_plan, variant_root
 from sample_records import make_measured, make_record, make_spec, write_results
@@ -319,3 +320,38 @@ def test_a_text_source(copy: Copy, tmp_path: Path) -> None:
 
 
 IMPORTED = "from draft_ladder.data.numbers_source import NumbersConfig"
+
+
+@needs_compiler
+def test_a_new_variant_builds_and_drafts_as_the_one_it_is_made_from(copy: Copy, tmp_path: Path) -> None:
+    folder = new_variant(copy.root, "mine", "sorted_vectors")
+    assert folder == copy.root / "variants/ablations/mine"
+    programs = build(copy.root, tmp_path / "build", ["mine", "sorted_vectors"], "g++")
+    counts = {name: counts_of(program, tmp_path) for name, program in programs.items()}
+    assert counts["mine"] == counts["sorted_vectors"]
+    variant = found_in(copy, "mine", programs["mine"])
+    assert (variant.rung, variant.versus, variant.label) == (None, "sorted_vectors", "mine")
+
+
+def test_a_new_variant_in_python_is_measured_at_once(copy: Copy, tmp_path: Path) -> None:
+    folder = new_variant(copy.root, "mine", "repeat_last", "peers")
+    root = variant_root(tmp_path / "native")
+    shutil.copytree(folder, root / "variants/peers/mine")
+    experiment = small_experiment(variants=["mine"], repeats=1)
+    plan = small_plan(experiment, small_inputs(tmp_path / "in"), root)
+    assert run_experiment(experiment, plan, tmp_path / "results", Watcher()) is ExitCode.OK
+
+
+@pytest.mark.parametrize(
+    ("name", "source", "group"),
+    [
+        ("dense_map", "frozen", "beyond"),  # taken, in another group
+        ("../x", "frozen", "ablations"),
+        ("x", "nothing", "ablations"),
+        ("x", "frozen", "elsewhere"),
+    ],
+)
+def test_a_new_variant_that_cannot_be_is_refused(copy: Copy, name: str, source: str, group: str) -> None:
+    with pytest.raises(InputError):
+        new_variant(copy.root, name, source, group)
+    assert not copy.touched

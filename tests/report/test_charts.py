@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
+import os
 import shutil
+import subprocess
+import sys
 from itertools import pairwise
 from pathlib import Path
 
 import pytest
+from draft_ladder.base.errors import RunFailedError
 from draft_ladder.bench.records import CorpusLabel, Failure, TextLabel
 from draft_ladder.bench.settings import Settings
 from draft_ladder.bench.stats import Results, load_results, run_rows
 from draft_ladder.report.caption import absences, caption
 from draft_ladder.report.charts import CHARTS, write_charts
 from draft_ladder.report.drawing import comparable, draw, horizontal_places, spread
+from draft_ladder.report.pictures.canvas import REPLACED, literal, own_settings
 from draft_ladder.report.position_chart import PositionSeries, counts_text, draw_positions
 from draft_ladder.report.series import Chart, Look, Series, collect
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.text import Annotation, Text
 from sample_records import STYLE, make_measured, make_record, make_spec, write_results
 
 LATENCY = {
@@ -126,7 +133,8 @@ def test_series_of_one_variant_differ_to_the_eye(tmp_path: Path) -> None:
     figure = draw(chart_named("draft_latency"), series, results)
     looks = [
         (line.get_color(), line.get_linestyle())
-        for line in figure.axes[0].lines
+        for axes in figure.axes
+        for line in axes.lines
         if line.get_linewidth() == 1.6 and len(line.get_xdata()) == 2
     ]
     assert len(looks) == len(set(looks)) == 12
@@ -284,3 +292,135 @@ def test_labels_never_overlap_and_keep_their_order(wanted: list[float]) -> None:
     assert ordered[-1] <= 100
     order = sorted(range(len(wanted)), key=lambda index: wanted[index])
     assert order == sorted(range(len(places)), key=lambda index: places[index])
+
+
+NAMES = ("cost $x_^ and $y.txt", "a\tb\x07.txt", "\u4e2d\u6587.txt", "\udcff.txt", "{\\frac}%_&#.txt")
+
+
+@pytest.mark.parametrize("backend", ["module://matplotlib_inline.backend_inline", "nonsense"])
+def test_charts_are_drawn_whatever_matplotlib_is_told(tmp_path: Path, backend: str) -> None:
+    (tmp_path / "matplotlibrc").write_text("text.usetex: True\naxes.facecolor: red\n")
+    records = []
+    for size, name in enumerate(NAMES, start=1):
+        corpus = CorpusLabel(
+            label=name.encode(errors="replace").decode(), kind="real", source="files", sha256="a" * 64
+        )
+        spec = make_spec(
+            "frozen", size, corpus=corpus, replay_text=TextLabel(label=corpus.label, sha256="b" * 64)
+        )
+        records.append(make_record(spec, make_measured(float(size))))
+    folder = write_results(tmp_path / "m" / "s", records)
+    code = "from draft_ladder.cli import main; main()"
+    found = {}
+    for place, more in ((tmp_path, {"MPLBACKEND": backend}), (tmp_path / "m", {})):
+        plots = place / "plots"
+        done = subprocess.run(
+            [sys.executable, "-c", code, "charts", str(folder), "--plots", str(plots)],
+            cwd=place,
+            env={**os.environ, **more},
+            capture_output=True,
+            text=True,
+        )
+        assert done.returncode == 0, done.stderr
+        assert "Glyph" not in done.stderr
+        found[place] = {path.name: path.read_bytes() for path in plots.rglob("*.*")}
+    told, untold = found.values()
+    assert told == untold
+    assert "draft_latency.png" in told
+
+
+def test_text_is_literal() -> None:
+    assert literal("cost $x_^\n") == "cost $x_^\n"
+    assert literal("\x07\udcff") == REPLACED * 2
+    assert len(literal("\u4e2d\U0001f600")) == 2
+    with own_settings():
+        assert not Text(0, 0, "$x$").get_parse_math()
+
+
+def test_a_chart_that_fails_loses_no_other(
+    tmp_path: Path, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(chart: Chart, *rest: object) -> Figure:
+        if chart.name == "load_time":
+            raise ValueError("of no use")
+        return draw(chart, *rest)  # type: ignore[arg-type]
+
+    whole = {path.name for path in write_charts(load_results(folder), tmp_path / "whole")}
+    monkeypatch.setattr("draft_ladder.report.charts.draw", fail)
+    failed: list[str] = []
+    written = {path.name for path in write_charts(load_results(folder), tmp_path / "plots", failed)}
+    assert whole - written == {"load_time.svg", "load_time.png"}
+    assert len(failed) == 1
+    assert "load_time" in failed[0]
+    with pytest.raises(RunFailedError):
+        write_charts(load_results(folder), tmp_path / "again")
+
+
+def crowd(folder: Path, lengths: tuple[int, ...], sizes: tuple[int, ...]) -> Results:
+    """Figures that lie close together, of four variants at each of these settings."""
+    records = [
+        make_record(make_spec(name, size, n_draft=n), make_measured(10.0 + n / 100 + place / 10))
+        for place, name in enumerate(("copying_map", "frozen", "sorted_vectors", "segmented_map"))
+        for n in lengths
+        for size in sizes
+    ]
+    return load_results(write_results(folder / "m" / "many", records))
+
+
+def drawn(results: Results, name: str = "draft_latency") -> Figure:
+    with own_settings():
+        figure = draw(chart_named(name), series_of(results, name), results)
+        figure.canvas.draw()
+    return figure
+
+
+def points_of(axes: Axes) -> list[list[float]]:
+    return [[float(x) for x in line.get_xdata()] for line in axes.lines if line.get_markersize() == 7.5]
+
+
+def test_no_leader_crosses_a_label(tmp_path: Path) -> None:
+    (axes,) = drawn(crowd(tmp_path, (3, 16), (0, 25, 541))).axes
+    labels = [text for text in axes.texts if isinstance(text, Annotation)]
+    begin = min(Text.get_window_extent(label).x0 for label in labels)
+    assert len(labels) == 8
+    for label in labels:
+        assert label.arrow_patch is not None
+        assert label.arrow_patch.get_window_extent().x1 <= begin + 1
+
+
+@pytest.mark.parametrize("lengths", [(3, 16), (3, 16, 64, 256, 1024)])
+def test_points_stay_inside_the_axes_and_on_their_side_of_the_break(
+    tmp_path: Path, lengths: tuple[int, ...]
+) -> None:
+    place = horizontal_places([0, 25, 541])
+    for axes in drawn(crowd(tmp_path, lengths, (0, 25, 541))).axes:
+        low, high = axes.get_xlim()
+        for xs in points_of(axes):
+            assert low < xs[0] < place(0) / 2 < xs[1]
+            assert xs[-1] < high
+
+
+def test_more_than_eight_series_get_a_panel_each_in_numeric_order(tmp_path: Path) -> None:
+    figure = drawn(crowd(tmp_path, (1024, 16384, 2048), (25, 541)))
+    panels = [axes for axes in figure.axes if axes.axison]
+    assert len(panels) == 12
+    assert all(len(points_of(axes)) == 1 for axes in panels)
+    names = [text.get_text() for axes in panels[:3] for text in axes.texts]
+    assert ["=1024]" in names[0], "=2048]" in names[1], "=16384]" in names[2]] == [True] * 3
+    box = figure.bbox
+    for text in figure.findobj(Text):
+        if text.get_text() and text.get_visible():
+            extent = text.get_window_extent()  # type: ignore[attr-defined]
+            assert extent.x1 <= box.x1
+
+
+@pytest.mark.parametrize("lengths", [(3,), (3, 16, 64, 256, 1024)])
+def test_one_corpus_size_is_a_row_for_each_series(tmp_path: Path, lengths: tuple[int, ...]) -> None:
+    results = crowd(tmp_path, lengths, (541,))
+    (axes,) = drawn(results).axes
+    series = series_of(results, "draft_latency")
+    rows = [float(line.get_ydata()[0]) for line in axes.lines if line.get_markersize() == 8.5]
+    assert rows == list(range(len(series)))
+    labels = [text.get_text() for text in axes.texts]
+    assert labels[::2] == [item.look.label for item in series]
+    assert axes.get_xlabel().startswith("draft + update")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterable
 
 from draft_ladder.bench.records import SETTINGS, RunSpec
@@ -47,6 +48,12 @@ def natural(value: Value | float) -> tuple[float, str]:
         return float(value), ""
     except ValueError:
         return float("inf"), str(value)
+
+
+def numeric_order(text: str) -> tuple[tuple[str, float], ...]:
+    """A key that sorts texts with the numbers in them by size: n_ctx=2048 before n_ctx=16384."""
+    parts = re.split(r"(\d+(?:\.\d+)?)", text)
+    return tuple((word, float(number)) for word, number in zip(parts[::2], [*parts[1::2], "0"], strict=True))
 
 
 def names_of(settings: Iterable[Settings]) -> tuple[str, ...]:

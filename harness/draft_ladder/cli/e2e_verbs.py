@@ -70,8 +70,9 @@ def e2e(
         return
     folder = run_e2e(settings, options, note)
     found = load_ledgers(folder)
-    for path in write_ledgers(found, folder, plots):
-        note(str(path))
+    failed: list[str] = []
+    for line in [*map(str, write_ledgers(found, folder, plots, failed)), *failed]:
+        note(line)
     print(json_text(as_report(found)) if json_ else as_markdown(found))
 
 

@@ -90,6 +90,7 @@ def ablate(
     """
     from draft_ladder.report.ablate import as_table, counterpart, ratios, sentence, width_line
     from draft_ladder.report.ablate_chart import write_chart
+    from draft_ladder.report.pictures.canvas import drawn_alone
 
     chosen = find(variant)
     names = (chosen.name, counterpart(chosen))
@@ -105,8 +106,11 @@ def ablate(
         write_csv_files(found)
     figures = ratios(found, names, settings)
     line = sentence(figures, found.variants.get(chosen.name, {}), names)
-    written = write_chart(figures, found, names, plots_of(folder, plots))
-    note("\n".join([*absences(found), *map(str, written)]))
+    failed: list[str] = []
+    written: list[Path] = []
+    with drawn_alone(chosen.name, failed):
+        written = write_chart(figures, found, names, plots_of(folder, plots))
+    note("\n".join([*absences(found), *map(str, written), *failed]))
     wide = width_line(figures, width)
     if json_:
         print_json({"sentence": line, "not_narrow": wide, "ratios": [asdict(one) for one in figures]})
@@ -287,7 +291,7 @@ def instructions(
     variants = variant or counting.default_variants()
     # Read before --record writes over them: counts compared with themselves have never grown.
     committed = counting.load_figures() if record or check else {}
-    key, counts = counting.count_all(_checkout(counting.ROOT), build_folder, variants)
+    key, counts = counting.count_all(checkout(counting.ROOT), build_folder, variants)
     if json_:
         print_json({"key": key, "counts": {name: asdict(found) for name, found in counts.items()}})
     else:
@@ -312,7 +316,7 @@ def _print_counts(key: str, counts: dict[str, Counts]) -> None:
     print(as_text(TextTable(title, ("variant", "draft", "update", "merge"), rows)))
 
 
-def _checkout(root: Path) -> Path:
+def checkout(root: Path) -> Path:
     """InputError for an installed package: it holds no sources to compile."""
     if not (root / "CMakeLists.txt").is_file():
         raise InputError(root, "is not a checkout", "clone the project and `pip install --editable .` there")
@@ -336,7 +340,7 @@ def rounds(
     """
     from draft_ladder.studies import rounds as machine_code
 
-    _checkout(machine_code.SOURCES.parent)
+    checkout(machine_code.SOURCES.parent)
     flags = str(demand(find("sorted_vectors"), "info", {})["build"]["cxx_flags"])
     found = [machine_code.examine(compiler, flags) for compiler in machine_code.compilers()]
     if not found:

@@ -15,6 +15,7 @@ from draft_ladder.cli import (
     evidence_verbs,
     leave,
     machine_verbs,
+    new_verb,
     peers_verb,
     replay_verb,
     run_verbs,
@@ -34,6 +35,7 @@ app = typer.Typer(
 )
 app.command("doctor")(machine_verbs.doctor)
 app.command("list")(machine_verbs.list_variants)
+app.command("new")(new_verb.new)
 app.add_typer(text_verbs.corpus_app, name="corpus")
 app.command("tokens")(text_verbs.tokens)
 app.add_typer(cache_verbs.app, name="cache")

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from draft_ladder.base.errors import ExitCode, InputError
+from draft_ladder.base.errors import ExitCode, InputError, RunFailedError
 from draft_ladder.base.manifests import cache_dir
 from draft_ladder.base.variants import Variant, discover_all, find
 from draft_ladder.bench import environment
@@ -198,13 +198,16 @@ def charts(
     machine: MachineOption = None,
 ) -> None:
     """Draw the charts of an experiment from its records alone."""
-    _charts(_results_folder(target, results, machine), plots)
+    failed: list[str] = []
+    _charts(_results_folder(target, results, machine), plots, failed)
+    if failed:
+        raise RunFailedError("\n".join(failed))
 
 
-def _charts(folder: Path, plots: Path) -> None:
+def _charts(folder: Path, plots: Path, failed: list[str]) -> None:
     from draft_ladder.report.charts import write_charts  # brings matplotlib
 
-    for path in write_charts(load_results(folder), plots_of(folder, plots)):
+    for path in write_charts(load_results(folder), plots_of(folder, plots), failed):
         print(path)
 
 
@@ -228,5 +231,13 @@ def all_(
     experiment, _ = load_experiment(config, set_ or [])
     folder = results / environment.machine_folder(machine) / experiment.name
     _stats(folder, json_=False)
-    _charts(folder, plots)
-    raise typer.Exit(int(code))
+    failed: list[str] = []
+    try:
+        _charts(folder, plots, failed)
+    except (ImportError, OSError, ValueError) as error:  # of matplotlib itself, or of the folder
+        failed.append(
+            f"charts: {' '.join(str(error).split())}; draw them again with `ladder charts {folder}`"
+        )
+    for line in failed:
+        stderr.print(line, style="yellow", markup=False)
+    raise typer.Exit(int(code))  # what was measured decides, not what could be drawn of it

@@ -7,34 +7,33 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import matplotlib as mpl
 from matplotlib.axes import Axes
-from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
+from matplotlib.ticker import FuncFormatter
 
 from draft_ladder.e2e.cost import CostCurve
 from draft_ladder.e2e.ledgers import ALL, Ledgers
 from draft_ladder.e2e.records import NO_DRAFTING
-from draft_ladder.report.drawing import save
-from draft_ladder.report.style import RC
+from draft_ladder.report.pictures.canvas import new_figure, own_settings, save
+from draft_ladder.report.style import format_number
 
 SIZE_INCHES = (12.0, 9.0)
-_RC: dict[Any, Any] = {**RC, "font.size": 9, "axes.titlesize": 10, "axes.titleweight": "bold"}
+_RC: dict[str, Any] = {"font.size": 9, "axes.titlesize": 10, "axes.titleweight": "bold"}
+_PLAIN = FuncFormatter(lambda value, _: format_number(value))
 _REAL, _REPLAYED, _EVEN = "#0072B2", "#999999", "#D55E00"
 
 
 def write_figure(ledgers: Ledgers, sentence: str, folder: Path) -> list[Path]:
     """ledgers.svg and ledgers.png in `folder`; `sentence` stands above the panels."""
     folder.mkdir(parents=True, exist_ok=True)
-    with mpl.rc_context(_RC):
+    with own_settings(**_RC):
         return save(draw(ledgers, sentence), folder, "ledgers")
 
 
 def draw(ledgers: Ledgers, sentence: str) -> Figure:
     """The four panels, their legend and what the figures come to."""
-    figure = Figure(figsize=SIZE_INCHES)
-    FigureCanvasAgg(figure)
+    figure = new_figure(*SIZE_INCHES)
     panels: list[Callable[[Axes, Ledgers], None]] = [_latency, _acceptance, _cache, _answers]
     for place, panel in enumerate(panels, start=1):
         panel(figure.add_subplot(2, 2, place), ledgers)
@@ -73,6 +72,7 @@ def _latency(axes: Axes, ledgers: Ledgers) -> None:
     axes.set_yticks(range(len(variants)), [variant["label"] for variant in variants.values()])
     axes.invert_yaxis()
     axes.set_xscale("log")
+    axes.xaxis.set_major_formatter(_PLAIN)
     axes.set_xlabel("draft + update, µs per drafted token, replayed (log scale; lower is better)")
     axes.set_title("1  Drafting latency, replayed text", loc="left")
 
@@ -131,6 +131,7 @@ def _cache(axes: Axes, ledgers: Ledgers) -> None:
             markersize=8,
         )
     axes.set_xscale("log")
+    axes.xaxis.set_major_formatter(_PLAIN)
     axes.set_ylim(bottom=0)
     axes.set_xlabel("load time, s (log scale; lower is better)")
     axes.set_ylabel("peak RSS of a replay, MB (lower is better)")

@@ -9,6 +9,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from draft_ladder.base.errors import RunFailedError
 from draft_ladder.base.manifests import write_atomic
 from draft_ladder.e2e.cost import CostCurve
 from draft_ladder.e2e.ledgers import ALL, DRAFTERS, Ledgers, Row
@@ -249,13 +250,26 @@ def to_csv(ledgers: Ledgers) -> str:
     return out.getvalue()
 
 
-def write_ledgers(ledgers: Ledgers, folder: Path, plots: Path = Path("plots")) -> list[Path]:
-    """Write ledgers.md and ledgers.csv into `folder` and the figure under `plots`; the files written."""
-    from draft_ladder.e2e.ledger_figure import write_figure
+def write_ledgers(
+    ledgers: Ledgers, folder: Path, plots: Path = Path("plots"), failed: list[str] | None = None
+) -> list[Path]:
+    """Write ledgers.md and ledgers.csv into `folder` and the figure under `plots`; the files written.
 
-    page, table = folder / "ledgers.md", folder / "ledgers.csv"
-    write_atomic(page, as_markdown(ledgers).encode())
-    write_atomic(table, to_csv(ledgers).encode())
+    A figure that cannot be drawn is a line in `failed`; RunFailedError where nobody asks for it.
+    """
+    from draft_ladder.e2e.ledger_figure import write_figure
+    from draft_ladder.report.pictures.canvas import drawn_alone
+
+    written = [folder / "ledgers.md", folder / "ledgers.csv"]
+    write_atomic(written[0], as_markdown(ledgers).encode())
+    write_atomic(written[1], to_csv(ledgers).encode())
     place = folder.resolve()
     sentence = next(iter(sentences(ledgers)))
-    return [page, table, *write_figure(ledgers, sentence, plots / place.parent.name / place.name)]
+    lines: list[str] = []
+    with drawn_alone("ledgers", lines):
+        written += write_figure(ledgers, sentence, plots / place.parent.name / place.name)
+    if failed is not None:
+        failed += lines
+    elif lines:
+        raise RunFailedError(lines[0])
+    return written

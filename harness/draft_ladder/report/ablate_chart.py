@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-import matplotlib as mpl
 from matplotlib.axes import Axes
-from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, NullLocator
 
@@ -15,8 +13,9 @@ from draft_ladder.bench.metrics import shown_in
 from draft_ladder.bench.stats import Results
 from draft_ladder.report.ablate import Ratio
 from draft_ladder.report.caption import absences, caption
-from draft_ladder.report.drawing import horizontal_places, save
-from draft_ladder.report.style import GREY, RC, WARNING
+from draft_ladder.report.drawing import horizontal_places
+from draft_ladder.report.pictures.canvas import new_figure, own_settings, save
+from draft_ladder.report.style import GREY, WARNING
 
 USUAL_LINES, LINE_HEIGHT = 4, 0.035  # below the panels; further lines take room from them
 
@@ -24,7 +23,7 @@ USUAL_LINES, LINE_HEIGHT = 4, 0.035  # below the panels; further lines take room
 def write_chart(found: Sequence[Ratio], results: Results, names: tuple[str, str], folder: Path) -> list[Path]:
     """The ratios and their spread over the sizes, a panel per metric; SVG and PNG."""
     folder.mkdir(parents=True, exist_ok=True)
-    with mpl.rc_context(RC):
+    with own_settings():
         return save(draw_ratios(found, results, names), folder, names[0])
 
 
@@ -33,8 +32,7 @@ def draw_ratios(found: Sequence[Ratio], results: Results, names: tuple[str, str]
     metrics = [
         metric for metric in shown_in("ablate").values() if any(one.metric == metric.name for one in found)
     ]
-    drawing = Figure(figsize=(3.2 * len(metrics), 4.6))
-    FigureCanvasAgg(drawing)
+    drawing = new_figure(3.2 * len(metrics), 4.6)
     changed = results.variants.get(names[0], {})
     notes = absences(results)
     lines = [

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from textwrap import wrap
+from typing import Any
 
 from draft_ladder.bench.records import RunSpec
 from draft_ladder.bench.settings import Settings, label, telling
@@ -63,15 +64,15 @@ def _settings(specs: Sequence[RunSpec]) -> str:
 
 def absences(results: Results) -> list[str]:
     """What charts and tables cannot show, and why: one line per reason."""
-    failed: dict[str, set[str]] = {}
+    failed: dict[str, dict[str, None]] = {}
     names = telling_of(results)
-    for record in results.records:
+    for record in sorted(results.records, key=lambda record: _order(record.spec)):
         if record.failure is not None:
             spec = record.spec
             cell = f"{label(spec.variant, Settings.of(spec), names)} at {spec.size_mb:g} MB"
-            failed.setdefault(record.failure.reason, set()).add(cell)
+            failed.setdefault(record.failure.reason, {})[cell] = None
     lines = [
-        clipped(f"failed and not shown ({reason}): {', '.join(sorted(cells))}", 170)
+        clipped(f"failed and not shown ({reason}): {', '.join(cells)}", 170)
         for reason, cells in sorted(failed.items())
     ]
     lines += [clipped(line, 170) for line in mixed(results)]
@@ -82,6 +83,10 @@ def absences(results: Results) -> list[str]:
     if absent:
         lines.append(f"without a finished run: {', '.join(absent)}")
     return lines
+
+
+def _order(spec: RunSpec) -> tuple[Any, ...]:
+    return spec.variant, Settings.of(spec).order, spec.size_mb
 
 
 def notes_on(folders: Sequence[Results]) -> list[str]:

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import matplotlib as mpl
-
+from draft_ladder.base.errors import RunFailedError
 from draft_ladder.bench.metrics import METRICS
 from draft_ladder.bench.stats import Results, run_rows
-from draft_ladder.report.drawing import draw, save
+from draft_ladder.report.drawing import draw
+from draft_ladder.report.pictures.canvas import drawn_alone, own_settings, save
 from draft_ladder.report.position_chart import draw_positions
 from draft_ladder.report.series import Chart, collect
-from draft_ladder.report.style import RC
-
-mpl.use("Agg")
 
 # A further chart, of any metric against any setting, is one more line at the end.
 CHARTS = (
@@ -24,17 +21,28 @@ CHARTS = (
 )
 
 
-def write_charts(results: Results, folder: Path) -> list[Path]:
-    """Draw every chart that has data into `folder`; the files written."""
+def write_charts(results: Results, folder: Path, failed: list[str] | None = None) -> list[Path]:
+    """Draw every chart that has data into `folder`; the files written.
+
+    A chart that cannot be drawn is a line in `failed`. Raises RunFailedError where nobody asks for these,
+    when all the others are drawn.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     rows = run_rows(results.records)
-    written = []
-    with mpl.rc_context(RC):
+    written: list[Path] = []
+    lines: list[str] = []
+    with own_settings():
         for chart in CHARTS:
-            series = collect(chart, rows, results.variants)
-            if series:
-                written += save(draw(chart, series, results), folder, chart.name)
-        positions = draw_positions(results)
-        if positions is not None:
-            written += save(positions, folder, "acceptance_by_place")
+            with drawn_alone(chart.name, lines):
+                series = collect(chart, rows, results.variants)
+                if series:
+                    written += save(draw(chart, series, results), folder, chart.name)
+        with drawn_alone("acceptance_by_place", lines):
+            positions = draw_positions(results)
+            if positions is not None:
+                written += save(positions, folder, "acceptance_by_place")
+    if failed is not None:
+        failed += lines
+    elif lines:
+        raise RunFailedError("\n".join(lines))
     return written

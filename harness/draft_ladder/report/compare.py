@@ -15,7 +15,7 @@ from draft_ladder.base.commits import files_of
 from draft_ladder.base.errors import InputError
 from draft_ladder.bench.metrics import Metric, own_timing, shown_in
 from draft_ladder.bench.records import RunRecord, differing_drafts
-from draft_ladder.bench.settings import label
+from draft_ladder.bench.settings import label, numeric_order
 from draft_ladder.bench.stats import Results, SummaryRow, by_cell, load_results, run_rows, summarize
 from draft_ladder.report.alike import notes_on_places, unlike_places
 from draft_ladder.report.caption import notes_on, telling_of
@@ -154,7 +154,7 @@ def _values(results: Results, name: str) -> set[Any]:
 
 
 def _listed(values: set[Any]) -> str:
-    return "/".join(sorted(str(value) for value in values)) or "nothing"
+    return "/".join(sorted(map(str, values), key=numeric_order)) or "nothing"
 
 
 def _corpora(results: Results) -> dict[float, tuple[Any, ...]]:

@@ -12,7 +12,7 @@ from typing import Any
 
 from draft_ladder.bench.metrics import metric_values, shown_in
 from draft_ladder.bench.records import RunRecord
-from draft_ladder.bench.settings import Settings, label
+from draft_ladder.bench.settings import Settings, label, numeric_order
 from draft_ladder.bench.stats import Results
 from draft_ladder.report.caption import telling_of
 
@@ -45,7 +45,7 @@ def pyperf_suite(results: Results, metrics: Collection[str] = ()) -> dict[str, A
         "metadata": _metadata(results),
         "benchmarks": [
             {"metadata": {"name": name, "unit": units[name]}, "runs": found}
-            for name, found in sorted(runs.items())
+            for name, found in sorted(runs.items(), key=lambda one: numeric_order(one[0]))
         ],
     }
 

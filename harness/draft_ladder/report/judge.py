@@ -13,7 +13,7 @@ from typing import Any, Literal
 from draft_ladder.base.errors import InputError
 from draft_ladder.base.validation import load_json
 from draft_ladder.bench.records import SETTINGS, refuse_differing_drafts
-from draft_ladder.bench.settings import AXES, Settings, label
+from draft_ladder.bench.settings import AXES, Settings, label, numeric_order
 from draft_ladder.bench.stats import Results, SummaryRow, run_rows, summarize
 from draft_ladder.report.alike import mixed
 from draft_ladder.report.caption import telling_of
@@ -130,7 +130,8 @@ def left_out(folders: Sequence[Results]) -> list[str]:
     lines = []
     for results in folders:
         cells = {(record.spec.variant, Settings.of(record.spec)) for record in results.records}
-        names = sorted(label(*cell, cell[1].keys() - {*SETTINGS}) for cell in cells if _has_axes(cell[1]))
+        found = {label(*cell, cell[1].keys() - {*SETTINGS}) for cell in cells if _has_axes(cell[1])}
+        names = sorted(found, key=numeric_order)
         if names:
             lines.append(
                 f"{results.folder.name}: left out, measured at axes of their own: {', '.join(names)}"

@@ -13,10 +13,13 @@ GREY, PALE, WARNING = "#555555", "#DDDDDD", "#AA3300"
 SIZE_INCHES = (9.6, 6.0)
 PNG_DPI = 150
 CAPTION_CHARACTERS = 165  # of a line as wide as the picture
+FONT = "DejaVu Sans"  # comes with matplotlib
+MAX_SERIES = 8  # of one pair of axes; more get small panels
 RC: dict[Any, Any] = {
     "svg.hashsalt": "draft-ladder",  # without it every SVG has new ids
     "svg.fonttype": "path",
-    "font.family": "DejaVu Sans",
+    "font.family": FONT,
+    "text.parse_math": False,  # a file may be called $x_^
     "font.size": 10,
     "axes.spines.top": False,
     "axes.spines.right": False,
