@@ -1,0 +1,65 @@
+// From what each source says of a candidate to one probability.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+
+#include "beyond/calibrated/logistic.hpp"
+
+namespace ladder::calibrated {
+
+inline constexpr std::size_t lanes = 16;  // one a source; two vectors of eight
+
+using Inputs = std::array<std::int32_t, lanes>;   // odds, in 256ths
+using Weights = std::array<std::int32_t, lanes>;  // of 2^16
+
+[[nodiscard]] inline std::int32_t mix(const Weights& weights, const Inputs& inputs) noexcept {
+    std::int32_t sum = 0;
+    for (std::size_t i = 0; i < lanes; ++i) {
+        sum += (weights[i] * inputs[i]) >> 4;
+    }
+    return sum >> 12;
+}
+
+// One step against the error (truth - probability, of 2^16): rate 256ths of the gradient.
+inline void train(Weights& weights, const Inputs& inputs, std::int32_t error, std::int32_t rate) noexcept {
+    constexpr std::int32_t weight_limit = (1 << 18) - 1;  // 4.0
+    const std::int32_t step = (error * rate) >> 2;
+    for (std::size_t i = 0; i < lanes; ++i) {
+        const std::int32_t moved = weights[i] + ((inputs[i] * step + (1 << 13)) >> 14);
+        weights[i] = moved < -weight_limit ? -weight_limit : moved > weight_limit ? weight_limit : moved;
+    }
+}
+
+// A last correction: what became of candidates that the mixer gave about these odds.
+class Correction {
+public:
+    constexpr Correction() {
+        for (std::size_t i = 0; i < table_.size(); ++i) {
+            table_[i] = squash((static_cast<std::int32_t>(i) - 16) * 128);
+        }
+    }
+    [[nodiscard]] constexpr std::int32_t at(std::int32_t odds) const noexcept {
+        const auto [low, part] = place(odds);
+        return (table_[low] * (128 - part) + table_[low + 1] * part) >> 7;
+    }
+    constexpr void train(std::int32_t odds, bool truth) noexcept {
+        const auto [low, part] = place(odds);
+        std::int32_t& p = table_[low + (part >= 64 ? 1 : 0)];
+        p += ((truth ? certain - 1 : 0) - p) >> 6;
+    }
+
+private:
+    struct Place {
+        std::size_t low;
+        std::int32_t part;
+    };
+    static constexpr Place place(std::int32_t odds) noexcept {
+        const std::int32_t from_zero = odds + odds_limit + 1;
+        return {static_cast<std::size_t>(from_zero >> 7), from_zero & 127};
+    }
+    std::array<std::int32_t, 33> table_{};
+};
+
+}  // namespace ladder::calibrated
