@@ -12,7 +12,8 @@ namespace ladder::calibrated {
 // A probability of 22 bits and how many truths made it, of 10: the fewer, the faster it moves.
 class Counter {
 public:
-    constexpr explicit Counter(std::uint32_t probability22 = 1U << 21) noexcept : word_(probability22 << 10) {}
+    constexpr Counter() noexcept : Counter(1U << 21) {}
+    constexpr explicit Counter(std::uint32_t probability22) noexcept : word_(probability22 << 10) {}
 
     [[nodiscard]] constexpr std::uint32_t probability12() const noexcept { return word_ >> 20; }
     [[nodiscard]] constexpr std::int32_t odds() const noexcept { return stretch(probability12()); }

@@ -1,6 +1,7 @@
 // From what each source says of a candidate to one probability.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -9,33 +10,33 @@
 
 namespace ladder::calibrated {
 
-inline constexpr std::size_t lanes = 16;  // one a source; two vectors of eight
+inline constexpr std::size_t n_lanes = 16;  // one a source
 
-using Inputs = std::array<std::int32_t, lanes>;   // odds, in 256ths
-using Weights = std::array<std::int32_t, lanes>;  // of 2^16
+using Inputs = std::array<std::int32_t, n_lanes>;   // odds, in 256ths
+using Weights = std::array<std::int32_t, n_lanes>;  // of 2^16
 
 [[nodiscard]] inline std::int32_t mix(const Weights& weights, const Inputs& inputs) noexcept {
     std::int32_t sum = 0;
-    for (std::size_t i = 0; i < lanes; ++i) {
+    for (std::size_t i = 0; i < n_lanes; ++i) {
         sum += (weights[i] * inputs[i]) >> 4;
     }
-    return sum >> 12;
+    return std::clamp(sum >> 12, -odds_limit, odds_limit);
 }
 
-// One step against the error (truth - probability, of 2^16): rate 256ths of the gradient.
-inline void train(Weights& weights, const Inputs& inputs, std::int32_t error, std::int32_t rate) noexcept {
-    constexpr std::int32_t weight_limit = (1 << 18) - 1;  // 4.0
+// One step down the gradient of the coding cost: error is truth - probability, of 2^16, and rate in 256ths.
+inline void train_weights(Weights& weights, const Inputs& inputs, std::int32_t error, std::int32_t rate) noexcept {
+    constexpr std::int32_t limit = (1 << 18) - 1;  // 4.0
     const std::int32_t step = (error * rate) >> 2;
-    for (std::size_t i = 0; i < lanes; ++i) {
+    for (std::size_t i = 0; i < n_lanes; ++i) {
         const std::int32_t moved = weights[i] + ((inputs[i] * step + (1 << 13)) >> 14);
-        weights[i] = moved < -weight_limit ? -weight_limit : moved > weight_limit ? weight_limit : moved;
+        weights[i] = std::clamp(moved, -limit, limit);
     }
 }
 
-// A last correction: what became of candidates that the mixer gave about these odds.
+// The last word: what became of candidates that were given about these odds.
 class Correction {
 public:
-    constexpr Correction() {
+    constexpr Correction() noexcept {
         for (std::size_t i = 0; i < table_.size(); ++i) {
             table_[i] = squash((static_cast<std::int32_t>(i) - 16) * 128);
         }

@@ -11,22 +11,21 @@
 
 namespace ladder::calibrated {
 
-// Counts of a node, in one word beside 15 more bits of its context's hash:
-//   hash (15) | last was not A (1) | n (6) | b (5) | a (5)
+// Counts of a node, in one word with what its key has beside 32 bits:
+//   extra of the key (15) | last was not A (1) | n (6) | b (5) | a (5)
 struct Counts {
     std::uint32_t a = 0;  // how often A followed
     std::uint32_t b = 0;  // how often B followed since it came in
     std::uint32_t n = 0;  // how often anything followed
     std::uint32_t missed = 0;  // whether the last successor was another than A
 
-    static constexpr unsigned hash_shift = 17;
-    static constexpr std::uint32_t hash_mask = 0x7fff;
+    static constexpr unsigned extra_shift = 17;
 
     [[nodiscard]] static constexpr Counts of(std::uint32_t word) noexcept {
         return {word & 31, word >> 5 & 31, word >> 10 & 63, word >> 16 & 1};
     }
-    [[nodiscard]] constexpr std::uint32_t word(std::uint32_t hash) const noexcept {
-        return a | b << 5 | n << 10 | missed << 16 | hash << hash_shift;
+    [[nodiscard]] constexpr std::uint32_t word(std::uint32_t extra) const noexcept {
+        return a | b << 5 | n << 10 | missed << 16 | extra << extra_shift;
     }
 };
 

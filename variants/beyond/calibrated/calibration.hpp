@@ -1,0 +1,61 @@
+// What was learned of the sources themselves: how far each may be trusted. It holds no text.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+
+#include "beyond/calibrated/counters.hpp"
+#include "beyond/calibrated/match_pointer.hpp"
+#include "beyond/calibrated/mixer.hpp"
+#include "beyond/calibrated/node.hpp"
+#include "beyond/calibrated/suffix_hashes.hpp"
+
+namespace ladder::calibrated {
+
+inline constexpr std::size_t n_scopes = 2;  // own, shared
+
+// Sources by lane: the own context's orders, the shared one's, the two matches, and a constant.
+inline constexpr std::size_t match_lane = n_scopes * n_orders;
+inline constexpr std::size_t bias_lane = match_lane + n_scopes;
+
+// Plain words only, written and read as they lie.
+struct Calibration {
+    using NodeCounters = std::array<std::array<Counter, node_states>, n_scopes * n_orders>;
+    static constexpr std::size_t n_sets = (n_orders + 1) * 4;  // orders found, kind of match
+
+    NodeCounters first{};   // of A, by lane
+    NodeCounters second{};  // of B
+    std::array<std::array<Counter, MatchPointer::n_states>, n_scopes> match{};
+    std::array<std::array<Weights, n_sets>, n_scopes> weights{};  // the sets of both scopes are added up
+    std::array<Correction, 4> correction{};                       // by the better match's kind
+    std::uint32_t truths = 0;                                     // seen, up to a limit
+
+    Calibration() noexcept {
+        constexpr std::int32_t first_weight = 20000;
+        for (auto& sets : weights) {
+            for (Weights& set : sets) {
+                set.fill(first_weight);
+            }
+        }
+        for (std::size_t state = 0; state < node_states; ++state) {
+            for (std::size_t lane = 0; lane < n_scopes * n_orders; ++lane) {
+                first[lane][state] = Counter(guess(state, false));
+                second[lane][state] = Counter(guess(state, true));
+            }
+        }
+    }
+
+private:
+    // Before anything was seen: the counts themselves, a little drawn to a half and less.
+    static constexpr std::uint32_t guess(std::size_t state, bool of_second) noexcept {
+        constexpr std::array<std::uint32_t, 9> middle = {0, 10, 20, 30, 40, 55, 80, 120, 200};  // of a bucket, tenths
+        const std::uint32_t hits = middle[state / 72];
+        const std::uint32_t others = middle[state / 8 % 9];
+        const std::uint32_t b = std::min(static_cast<std::uint32_t>(state % 4) * 10, others);
+        const std::uint32_t part = of_second ? b + 2 : hits + 3;
+        return static_cast<std::uint32_t>((std::uint64_t{part} << 22) / (hits + others + 13));
+    }
+};
+
+}  // namespace ladder::calibrated

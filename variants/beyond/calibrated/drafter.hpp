@@ -1,0 +1,216 @@
+// Drafts what is likely to be accepted: candidates with a calibrated probability, as long as their product is worth it.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "base/check.hpp"
+#include "base/types.hpp"
+#include "beyond/calibrated/calibration.hpp"
+#include "beyond/calibrated/history.hpp"
+#include "beyond/calibrated/prediction.hpp"
+#include "beyond/calibrated/scope.hpp"
+#include "drafting/drafter.hpp"
+
+namespace ladder::calibrated {
+
+struct Settings {
+    std::int32_t tau = 50;                  // thousandths: a draft ends where the chance that all of it is right falls below
+    bool share = true;                      // learn from the answers of all sessions
+    std::uint32_t history_bound = 1U << 26;  // tokens of them held at most
+    std::uint32_t session_bound = 1U << 20;  // tokens of sessions' own contexts held at most, all together
+};
+
+// One conversation: its own scope and where it stands in both.
+struct Session {
+    explicit Session(SessionId session, std::uint32_t bound) : id(session), own({bound, 5, 2}) {}
+
+    SessionId id;
+    Scope own;
+    SuffixWindow window;
+    Lead lead;
+    std::array<MatchPointer, n_scopes> matches;
+    std::uint64_t last_used = 0;
+};
+
+class Engine {
+public:
+    explicit Engine(const Settings& settings = {})
+        : settings_(settings), history_({settings.history_bound, 8, 1}, settings.history_bound) {}
+
+    // Goes on with `session`, or begins it. What a later accept() learns is its.
+    void begin(SessionId session) {
+        steps_ = next_ = 0;
+        recording_ = false;
+        std::unique_ptr<Session>& entry = sessions_[session];
+        if (entry == nullptr) {
+            entry = std::make_unique<Session>(session, settings_.session_bound);
+        }
+        now_ = entry.get();
+    }
+    // The session's context is not needed any longer; what was learned of its answers stays.
+    void close(SessionId session) {
+        const auto entry = sessions_.find(session);
+        if (entry == sessions_.end()) {
+            return;
+        }
+        if (now_ == entry->second.get()) {
+            now_ = nullptr;
+            steps_ = next_ = 0;
+        }
+        sessions_.erase(entry);
+    }
+    // Nothing that only this session said will be drafted to others; forgetting() until that is done.
+    void forget(SessionId session) {
+        constexpr std::size_t at_once = 256;
+        close(session);
+        recording_ = false;
+        history_.forget(session);
+        history_.work(at_once);
+    }
+    [[nodiscard]] bool forgetting() const noexcept { return history_.forgetting(); }
+
+    // A prompt: context to draft from, not an answer to learn from.
+    void learn(std::span<const Token> tokens) {
+        LADDER_CHECK(now_ != nullptr);
+        for (const Token token : tokens) {
+            const ContextKeys keys = now_->window.keys();
+            const std::size_t known = now_->window.known();
+            FoundNodes found = now_->own.find(keys, known);
+            now_->own.count(keys, known, found, token);
+            now_->matches[1].advance(text(1), token);
+            append(token, false);
+        }
+        steps_ = next_ = 0;
+        recording_ = false;
+    }
+
+    // Appends at most n_draft tokens to `out`.
+    void draft(int n_draft, DraftBuffer& out) {
+        LADDER_CHECK(now_ != nullptr);
+        steps_ = next_ = 0;
+        SuffixWindow window = now_->window;
+        std::array<MatchPointer, n_scopes> matches = now_->matches;
+        const std::int64_t least = std::int64_t{settings_.tau} * certain / 1000;
+        std::int64_t product = certain;
+        for (const int end = std::min(n_draft, most_drafted); static_cast<int>(steps_) < end;) {
+            Prediction& step = steps_of_draft_[steps_++];
+            predict_at(step, window, matches);
+            if (step.token == null_token) {
+                return;
+            }
+            product = product * step.p >> probability_bits;
+            if (product < least) {
+                return;
+            }
+            out.push(step.token);
+            window.push(step.token);
+            for (std::size_t scope = 0; scope < n_scopes; ++scope) {
+                matches[scope].advance(text(scope), step.token);
+            }
+        }
+    }
+
+    // One more token of the answer, drafted or not.
+    void accept(Token token) {
+        LADDER_CHECK(now_ != nullptr);
+        if (next_ == steps_) {
+            next_ = 0;
+            steps_ = 1;
+            predict_at(steps_of_draft_[0], now_->window, now_->matches);
+        }
+        Prediction& step = steps_of_draft_[next_];
+        learn_from(step, token, calibration_);
+        now_->own.count(step.keys, step.known, step.found[0], token);
+        now_->matches[1].advance(text(1), token);
+        if (settings_.share) {
+            history_.work(4);
+            if (!recording_) {
+                history_.open(now_->id, now_->lead);
+                recording_ = true;
+            }
+            history_.learn(step.keys, step.known, step.found[1], token);
+        }
+        append(token, recording_);
+        if (step.token == token) {
+            ++next_;
+        } else {
+            steps_ = next_ = 0;
+        }
+    }
+
+    [[nodiscard]] const Calibration& calibration() const noexcept { return calibration_; }
+    [[nodiscard]] Calibration& calibration() noexcept { return calibration_; }
+    [[nodiscard]] const History& history() const noexcept { return history_; }
+    [[nodiscard]] std::size_t bytes() const noexcept {
+        std::size_t bytes = sizeof *this + history_.bytes();
+        for (const auto& [id, session] : sessions_) {
+            bytes += sizeof *session + session->own.bytes();
+        }
+        return bytes;
+    }
+
+private:
+    static constexpr int most_drafted = 64;
+
+    [[nodiscard]] const IndexedText& text(std::size_t scope) const noexcept {
+        return scope == 0 ? now_->own.text : history_.scope().text;
+    }
+
+    void predict_at(Prediction& step, const SuffixWindow& window,
+                    const std::array<MatchPointer, n_scopes>& matches) {
+        step.keys = window.keys();
+        step.known = window.known();
+        step.matches = matches;
+        step.found[0] = now_->own.find(step.keys, step.known);
+        step.found[1].size = 0;
+        if (settings_.share) {
+            step.found[1] = history_.scope().find(step.keys, step.known);
+        }
+        predict(step, {&now_->own, settings_.share ? &history_.scope() : nullptr}, calibration_);
+    }
+
+    // After `token` has been counted.
+    void append(Token token, bool record) {
+        Session& now = *now_;
+        now.matches[0].advance(now.own.text, token);
+        now.own.text.push(token);
+        now.window.push(token);
+        now.lead.push(token);
+        std::array<std::uint64_t, n_matches> hashes{};
+        for (std::size_t i = 0; i < n_matches; ++i) {
+            hashes[i] = now.window.hash(match_lengths[i]);
+        }
+        for (std::size_t scope = 0; scope < (settings_.share ? n_scopes : 1); ++scope) {
+            for (std::size_t i = n_matches; i-- > 0;) {
+                if (now.window.length() >= match_lengths[i]) {
+                    seek(now.matches[scope], text(scope), text(scope).index(i).find(hashes[i]), match_lengths[i],
+                         now.own.text);
+                }
+            }
+        }
+        now.own.text.mark(hashes, now.window.length());
+        if (record) {
+            history_.mark(hashes);
+        }
+    }
+
+    Settings settings_;
+    Calibration calibration_;
+    History history_;
+    std::unordered_map<SessionId, std::unique_ptr<Session>> sessions_;
+    Session* now_ = nullptr;
+    bool recording_ = false;  // whether the history's open stretch is this session's
+    std::array<Prediction, most_drafted> steps_of_draft_;
+    std::size_t steps_ = 0;  // that the last draft left
+    std::size_t next_ = 0;   // of them, the one that the next token decides
+};
+
+}  // namespace ladder::calibrated
