@@ -15,13 +15,16 @@ namespace ladder::calibrated {
 
 inline constexpr std::size_t n_scopes = 2;  // own, shared
 
-// Sources by lane: the own context's orders, the shared one's, the two matches, and a constant.
-inline constexpr std::size_t match_lane = n_scopes * n_orders;
-inline constexpr std::size_t bias_lane = match_lane + n_scopes;
+// Sources by lane, the first heard first: the matches, then contexts from the longest down, the own one before the shared.
+[[nodiscard]] constexpr std::size_t match_lane(std::size_t scope) noexcept { return scope; }
+[[nodiscard]] constexpr std::size_t node_lane(std::size_t scope, std::size_t order) noexcept {
+    return n_scopes * (n_orders - order) + scope;
+}
+inline constexpr std::size_t bias_lane = n_scopes * (n_orders + 1);  // a constant
 
 // Plain words only, written and read as they lie.
 struct Calibration {
-    using NodeCounters = std::array<std::array<Counter, node_states>, n_scopes * n_orders>;
+    using NodeCounters = std::array<std::array<Counter, node_states>, bias_lane>;  // those of the matches idle
     static constexpr std::size_t n_sets = (n_orders + 1) * 4;  // orders found, kind of match
 
     NodeCounters first{};   // of A, by lane
@@ -39,7 +42,7 @@ struct Calibration {
             }
         }
         for (std::size_t state = 0; state < node_states; ++state) {
-            for (std::size_t lane = 0; lane < n_scopes * n_orders; ++lane) {
+            for (std::size_t lane = n_scopes; lane < bias_lane; ++lane) {
                 first[lane][state] = Counter(guess(state, false));
                 second[lane][state] = Counter(guess(state, true));
             }

@@ -35,6 +35,7 @@ struct Session {
     SessionId id;
     Scope own;
     SuffixWindow window;
+    SuffixHashes here{};  // of the window
     Lead lead;
     std::array<MatchPointer, n_scopes> matches;
     std::uint64_t last_used = 0;
@@ -81,10 +82,7 @@ public:
     void learn(std::span<const Token> tokens) {
         LADDER_CHECK(now_ != nullptr);
         for (const Token token : tokens) {
-            const ContextKeys keys = now_->window.keys();
-            const std::size_t known = now_->window.known();
-            FoundNodes found = now_->own.find(keys, known);
-            now_->own.count(keys, known, found, token);
+            now_->own.count(now_->here, now_->own.find(now_->here), token);
             now_->matches[1].advance(text(1), token);
             append(token, false);
         }
@@ -102,7 +100,7 @@ public:
         std::int64_t product = certain;
         for (const int end = std::min(n_draft, most_drafted); static_cast<int>(steps_) < end;) {
             Prediction& step = steps_of_draft_[steps_++];
-            predict_at(step, window, matches);
+            predict_at(step, steps_ == 1 ? now_->here : window.hashes(), matches);
             if (step.token == null_token) {
                 return;
             }
@@ -124,11 +122,11 @@ public:
         if (next_ == steps_) {
             next_ = 0;
             steps_ = 1;
-            predict_at(steps_of_draft_[0], now_->window, now_->matches);
+            predict_at(steps_of_draft_[0], now_->here, now_->matches);
         }
         Prediction& step = steps_of_draft_[next_];
         learn_from(step, token, calibration_);
-        now_->own.count(step.keys, step.known, step.found[0], token);
+        now_->own.count(step.at, step.found[0], token);
         now_->matches[1].advance(text(1), token);
         if (settings_.share) {
             history_.work(4);
@@ -136,7 +134,7 @@ public:
                 history_.open(now_->id, now_->lead);
                 recording_ = true;
             }
-            history_.learn(step.keys, step.known, step.found[1], token);
+            history_.learn(step.at, step.found[1], token);
         }
         append(token, recording_);
         if (step.token == token) {
@@ -164,15 +162,14 @@ private:
         return scope == 0 ? now_->own.text : history_.scope().text;
     }
 
-    void predict_at(Prediction& step, const SuffixWindow& window,
+    void predict_at(Prediction& step, const SuffixHashes& at,
                     const std::array<MatchPointer, n_scopes>& matches) {
-        step.keys = window.keys();
-        step.known = window.known();
+        step.at = at;
         step.matches = matches;
-        step.found[0] = now_->own.find(step.keys, step.known);
+        step.found[0] = now_->own.find(at);
         step.found[1].size = 0;
         if (settings_.share) {
-            step.found[1] = history_.scope().find(step.keys, step.known);
+            step.found[1] = history_.scope().find(at);
         }
         predict(step, {&now_->own, settings_.share ? &history_.scope() : nullptr}, calibration_);
     }
@@ -184,21 +181,18 @@ private:
         now.own.text.push(token);
         now.window.push(token);
         now.lead.push(token);
-        std::array<std::uint64_t, n_matches> hashes{};
-        for (std::size_t i = 0; i < n_matches; ++i) {
-            hashes[i] = now.window.hash(match_lengths[i]);
-        }
+        now.here = now.window.hashes();
         for (std::size_t scope = 0; scope < (settings_.share ? n_scopes : 1); ++scope) {
             for (std::size_t i = n_matches; i-- > 0;) {
                 if (now.window.length() >= match_lengths[i]) {
-                    seek(now.matches[scope], text(scope), text(scope).index(i).find(hashes[i]), match_lengths[i],
+                    seek(now.matches[scope], text(scope), text(scope).index(i).find(now.here.matches[i]), match_lengths[i],
                          now.own.text);
                 }
             }
         }
-        now.own.text.mark(hashes, now.window.length());
+        now.own.text.mark(now.here.matches, now.window.length());
         if (record) {
-            history_.mark(hashes);
+            history_.mark(now.here.matches);
         }
     }
 

@@ -55,8 +55,8 @@ public:
         }
     }
     // Learns one more token of the open stretch.
-    void learn(const ContextKeys& keys, std::size_t known, FoundNodes& found, Token token) {
-        scope_.count(keys, known, found, token);
+    void learn(const SuffixHashes& at, const FoundNodes& found, Token token) {
+        scope_.count(at, found, token);
         push(token);
         ++stretches_.back().length;
     }
@@ -135,9 +135,9 @@ private:
         for (std::uint32_t i = 0; i < context; ++i, place = scope_.text.after(place)) {
             window.push(scope_.text.at(place));
         }
-        const ContextKeys keys = window.keys();
-        for (std::size_t i = 0; i < window.known(); ++i) {
-            scope_.nodes.uncount(keys[i], scope_.text.at(place));
+        const SuffixHashes hashes = window.hashes();
+        for (std::size_t i = 0; i < hashes.known; ++i) {
+            scope_.nodes.uncount(hashes.keys[i], scope_.text.at(place));
         }
         return true;
     }

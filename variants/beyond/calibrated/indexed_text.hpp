@@ -8,42 +8,38 @@
 #include <utility>
 
 #include "base/types.hpp"
-#include "beyond/calibrated/segmented_array.hpp"
+#include "beyond/calibrated/growing_array.hpp"
 #include "beyond/calibrated/suffix_hashes.hpp"
 
 namespace ladder::calibrated {
 
 // Places by the hash of the n-gram before them, direct-mapped: the newest wins. As many slots as tokens, growing one
-// by one. A place is never trusted: whoever takes it compares the text.
+// by one (linear hashing) without moving an entry: an n-gram not met since its slot was split is still found where it
+// was. A place is never trusted: whoever takes it compares the text.
 class PlaceIndex {
 public:
     PlaceIndex() { slots_.push_back(0); }
-    [[nodiscard]] std::uint32_t find(std::uint64_t hash) const noexcept { return slots_[slot_of(hash)]; }
-    void put(std::uint64_t hash, std::uint32_t place) noexcept { slots_[slot_of(hash)] = place; }
-    void prefetch(std::uint64_t hash) const noexcept { __builtin_prefetch(&slots_[slot_of(hash)]); }
-    [[nodiscard]] std::size_t size() const noexcept { return slots_.size(); }
-    [[nodiscard]] std::size_t bytes() const noexcept { return slots_.bytes(); }
-
-    // Splits one slot; `hash_before` gives the hash of the n-gram before a place.
-    template <class HashBefore>
-    void grow(HashBefore&& hash_before) {
-        const std::size_t added = slots_.size();
-        if (added > mask_) {
+    [[nodiscard]] std::uint32_t find(std::uint64_t hash) const noexcept {
+        std::size_t slot = hash & mask_;
+        const std::size_t half = (mask_ + 1) / 2;
+        slot -= slot < slots_.size() ? 0 : half;
+        const std::uint32_t place = slots_[slot];
+        return place != 0 || slot < half ? place : slots_[slot - half];
+    }
+    void put(std::uint64_t hash, std::uint32_t place) noexcept {
+        const std::size_t slot = hash & mask_;
+        slots_[slot < slots_.size() ? slot : slot - (mask_ + 1) / 2] = place;
+    }
+    void grow() {
+        if (slots_.size() > mask_) {
             mask_ = 2 * mask_ + 1;
         }
-        std::uint32_t& to = slots_.push_back(0);
-        std::uint32_t& from = slots_[added - (mask_ + 1) / 2];
-        if (from != 0 && (hash_before(from) & mask_) == added) {
-            to = std::exchange(from, 0);
-        }
+        slots_.push_back(0);
     }
+    [[nodiscard]] std::size_t bytes() const noexcept { return slots_.bytes(); }
 
 private:
-    [[nodiscard]] std::size_t slot_of(std::uint64_t hash) const noexcept {
-        const std::size_t slot = hash & mask_;
-        return slot < slots_.size() ? slot : slot - (mask_ + 1) / 2;
-    }
-    SegmentedArray<std::uint32_t> slots_;
+    GrowingArray<std::uint32_t> slots_;
     std::size_t mask_ = 0;
 };
 
@@ -59,20 +55,19 @@ public:
     [[nodiscard]] std::uint32_t after(std::uint32_t place) const noexcept {
         return place == capacity_ ? 1 : place + 1;
     }
-    [[nodiscard]] std::uint32_t before(std::uint32_t place) const noexcept {
-        return place == 1 ? static_cast<std::uint32_t>(tokens_.size() - 1) : place - 1;
-    }
     [[nodiscard]] std::uint32_t ahead(std::uint32_t place, std::uint32_t by) const noexcept {
         return static_cast<std::uint32_t>((std::uint64_t{place} - 1 + by) % capacity_) + 1;
     }
+    // The tokens as they lie, from place 0 on.
+    [[nodiscard]] const Token* data() const noexcept { return tokens_.data(); }
     // Where the next token goes.
     [[nodiscard]] std::uint32_t head() const noexcept { return head_; }
 
     void push(Token token) {
         if (head_ == tokens_.size()) {
             tokens_.push_back(token);
-            for (std::size_t i = 0; i < n_matches; ++i) {
-                indexes_[i].grow([&](std::uint32_t place) { return hash_before(place, match_lengths[i]); });
+            for (PlaceIndex& index : indexes_) {
+                index.grow();
             }
         } else {
             tokens_[head_] = token;
@@ -97,18 +92,9 @@ public:
     }
 
 private:
-    [[nodiscard]] std::uint64_t hash_before(std::uint32_t place, std::size_t length) const noexcept {
-        std::uint64_t sum = 0;
-        for (std::size_t i = 0; i < length; ++i) {
-            place = before(place);
-            sum += spread(tokens_[place]) * base_powers[i];
-        }
-        return finish(sum, length);
-    }
-
     std::uint32_t capacity_;
     std::uint32_t head_ = 1;
-    SegmentedArray<Token> tokens_;
+    GrowingArray<Token> tokens_;
     std::array<PlaceIndex, n_matches> indexes_;
 };
 

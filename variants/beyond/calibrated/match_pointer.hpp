@@ -18,7 +18,7 @@ struct MatchPointer {
     std::uint32_t length = 0;
     std::uint32_t misses = 0;  // a bit a comparison, the newest lowest
 
-    static constexpr std::uint32_t long_enough = 16;  // a longer match is not looked for
+    static constexpr std::uint32_t long_enough = 16;
     static constexpr std::uint32_t length_limit = 64;
     static constexpr std::size_t n_states = 16 * 9 * 2;
 
@@ -58,26 +58,26 @@ private:
     }();
 };
 
-// For how many tokens, at most 32, the end of `now` and what lies before `place` in `text` agree.
+// For how many tokens, at most 32, the end of `now` and what lies before `place` in `text` agree. The seam of a ring
+// may be read across: what is there agrees by chance at most.
 [[nodiscard]] inline std::uint32_t agreement(const IndexedText& text, std::uint32_t place,
                                              const IndexedText& now) noexcept {
     constexpr std::uint32_t most = 32;
-    std::uint32_t end = now.head();
-    for (std::uint32_t n = 0; n < most; ++n) {
-        place = text.before(place);
-        end = now.before(end);
-        const Token token = text.at(place);
-        if (token == null_token || token != now.at(end)) {
-            return n;
-        }
+    const std::uint32_t limit = std::min({most, place - 1, now.head() - 1});
+    const Token* left = text.data() + place;
+    const Token* right = now.data() + now.head();
+    std::uint32_t n = 0;
+    while (n < limit && left[-1 - static_cast<int>(n)] == right[-1 - static_cast<int>(n)]) {
+        ++n;
     }
-    return most;
+    return n;
 }
 
-// Takes the place that the index of n-grams of one length knows, if it agrees for longer.
+// Takes the place that the index of n-grams of one length knows, if it agrees for longer. A pointer that has agreed
+// for twice that length is left alone.
 inline void seek(MatchPointer& pointer, const IndexedText& text, std::uint32_t place, std::size_t at_least,
                  const IndexedText& now) noexcept {
-    if (place == 0 || place == pointer.place || pointer.length >= MatchPointer::long_enough) {
+    if (place == 0 || place == pointer.place || pointer.length >= 2 * at_least) {
         return;
     }
     const std::uint32_t length = agreement(text, place, now);

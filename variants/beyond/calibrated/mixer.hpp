@@ -15,14 +15,6 @@ inline constexpr std::size_t n_lanes = 16;  // one a source
 using Inputs = std::array<std::int32_t, n_lanes>;   // odds, in 256ths
 using Weights = std::array<std::int32_t, n_lanes>;  // of 2^16
 
-[[nodiscard]] inline std::int32_t mix(const Weights& weights, const Inputs& inputs) noexcept {
-    std::int32_t sum = 0;
-    for (std::size_t i = 0; i < n_lanes; ++i) {
-        sum += (weights[i] * inputs[i]) >> 4;
-    }
-    return std::clamp(sum >> 12, -odds_limit, odds_limit);
-}
-
 // One step down the gradient of the coding cost: error is truth - probability, of 2^16, and rate in 256ths.
 inline void train_weights(Weights& weights, const Inputs& inputs, std::int32_t error, std::int32_t rate) noexcept {
     constexpr std::int32_t limit = (1 << 18) - 1;  // 4.0

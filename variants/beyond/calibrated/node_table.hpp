@@ -5,11 +5,10 @@
 #include <bit>
 #include <cstddef>
 #include <cstdint>
-#include <optional>
 
 #include "base/types.hpp"
 #include "beyond/calibrated/node.hpp"
-#include "beyond/calibrated/segmented_array.hpp"
+#include "beyond/calibrated/growing_array.hpp"
 #include "beyond/calibrated/suffix_hashes.hpp"
 
 #if defined(__SSE2__) && !defined(LADDER_PORTABLE)
@@ -49,41 +48,39 @@ struct alignas(64) Line {
 };
 static_assert(sizeof(Line) == 64);
 
-// A node's place. It may be given to another context; `holds` tells.
-struct NodeRef {
-    Line* line = nullptr;
-    std::size_t slot = 0;
-
-    [[nodiscard]] explicit operator bool() const noexcept { return line != nullptr; }
-    [[nodiscard]] Token first() const noexcept { return line->first[slot]; }
-    [[nodiscard]] Token second() const noexcept { return line->second[slot]; }
-    [[nodiscard]] Counts counts() const noexcept { return Counts::of(line->counts[slot]); }
-    [[nodiscard]] bool holds(ContextKey key) const noexcept {
-        return line->keys[slot] == key.key && line->counts[slot] >> Counts::extra_shift == key.extra;
-    }
-};
+// A node's number: its line and its place there. The node may be given to another context; `holds` tells.
+using NodeNumber = std::uint32_t;
+inline constexpr NodeNumber no_node = ~NodeNumber{0};
 
 class NodeTable {
 public:
     // Grows when more than this many 16ths of its places are taken.
     explicit NodeTable(std::size_t load_16ths) : load_16ths_(load_16ths) { buckets_.push_back({}); }
 
-    [[nodiscard]] NodeRef find(ContextKey key) noexcept {
-        Bucket& bucket = buckets_[bucket_of(key.key)];
-        for (Line& line : bucket.lines) {
-            if (const std::size_t slot = line.find(key); slot < Line::width) {
-                return {&line, slot};
+    [[nodiscard]] NodeNumber find(ContextKey key) const noexcept {
+        const std::size_t bucket = bucket_of(key.key);
+        const Bucket& lines = buckets_[bucket];
+        std::size_t slot = lines.lines[0].find(key);
+        if (slot == Line::width) {
+            if (lines.lines[0].keys[Line::width - 1] == 0) {
+                return no_node;  // nothing has spilled into the second line
             }
-            if (line.keys[Line::width - 1] == 0) {
-                break;  // nothing has spilled into the second line
+            slot += lines.lines[1].find(key);
+            if (slot == bucket_width) {
+                return no_node;
             }
         }
-        return {};
+        return static_cast<NodeNumber>(bucket * bucket_width + slot);
     }
-    void prefetch(ContextKey key) const noexcept {
-        const Bucket& bucket = buckets_[bucket_of(key.key)];
-        __builtin_prefetch(&bucket.lines[0]);
-        __builtin_prefetch(&bucket.lines[1]);
+    [[nodiscard]] bool holds(NodeNumber node, ContextKey key) const noexcept {
+        const Line& line = line_of(node);
+        const std::size_t slot = node % Line::width;
+        return line.keys[slot] == key.key && line.counts[slot] >> Counts::extra_shift == key.extra;
+    }
+    [[nodiscard]] Token first(NodeNumber node) const noexcept { return line_of(node).first[node % Line::width]; }
+    [[nodiscard]] Token second(NodeNumber node) const noexcept { return line_of(node).second[node % Line::width]; }
+    [[nodiscard]] Counts counts(NodeNumber node) const noexcept {
+        return Counts::of(line_of(node).counts[node % Line::width]);
     }
 
     // A new context with its first successor.
@@ -95,21 +92,25 @@ public:
             split();
         }
     }
-    static void count(NodeRef node, Token token) noexcept {
-        Counts counts = node.counts();
-        count_successor(node.line->first[node.slot], node.line->second[node.slot], counts, token);
-        store(node, counts);
+    void count(NodeNumber node, Token token) noexcept {
+        Line& line = line_of(node);
+        const std::size_t slot = node % Line::width;
+        Counts now = Counts::of(line.counts[slot]);
+        count_successor(line.first[slot], line.second[slot], now, token);
+        line.counts[slot] = now.word(line.counts[slot] >> Counts::extra_shift);
     }
     void uncount(ContextKey key, Token token) noexcept {
-        const NodeRef node = find(key);
-        if (!node) {
+        const NodeNumber node = find(key);
+        if (node == no_node) {
             return;
         }
-        Counts counts = node.counts();
-        if (uncount_successor(node.line->first[node.slot], node.line->second[node.slot], counts, token)) {
-            store(node, counts);
+        Line& line = line_of(node);
+        const std::size_t slot = node % Line::width;
+        Counts now = Counts::of(line.counts[slot]);
+        if (uncount_successor(line.first[slot], line.second[slot], now, token)) {
+            line.counts[slot] = now.word(key.extra);
         } else {
-            remove(buckets_[bucket_of(key.key)], node);
+            remove(buckets_[node / bucket_width], node % bucket_width);
             --size_;
         }
     }
@@ -121,7 +122,6 @@ private:
     static constexpr std::size_t bucket_width = 2 * Line::width;
     struct Bucket {
         std::array<Line, 2> lines{};
-        [[nodiscard]] Line& line(std::size_t i) noexcept { return lines[i / Line::width]; }
     };
     struct Node {
         std::uint32_t key;
@@ -130,18 +130,24 @@ private:
         std::uint32_t counts;
     };
 
+    [[nodiscard]] Line& line_of(NodeNumber node) noexcept {
+        return buckets_[node / bucket_width].lines[node / Line::width % 2];
+    }
+    [[nodiscard]] const Line& line_of(NodeNumber node) const noexcept {
+        return buckets_[node / bucket_width].lines[node / Line::width % 2];
+    }
     // Linear hashing: buckets 0 .. size-1, of which the first ones have been split already in this round.
     [[nodiscard]] std::size_t bucket_of(std::uint32_t key) const noexcept {
         const std::size_t bucket = key & mask_;
         return bucket < buckets_.size() ? bucket : bucket - (mask_ + 1) / 2;
     }
-    static Node node_at(Bucket& bucket, std::size_t i) noexcept {
-        const Line& line = bucket.line(i);
+    static Node node_at(const Bucket& bucket, std::size_t i) noexcept {
+        const Line& line = bucket.lines[i / Line::width];
         const std::size_t slot = i % Line::width;
         return {line.keys[slot], line.first[slot], line.second[slot], line.counts[slot]};
     }
     static void put(Bucket& bucket, std::size_t i, const Node& node) noexcept {
-        Line& line = bucket.line(i);
+        Line& line = bucket.lines[i / Line::width];
         const std::size_t slot = i % Line::width;
         line.keys[slot] = node.key;
         line.first[slot] = node.first;
@@ -152,35 +158,32 @@ private:
     static std::uint32_t worth(const Node& node) noexcept {
         return Counts::of(node.counts).n * 8 + (7 - (node.counts >> 29));
     }
+    // How many nodes it holds: they come first.
+    static std::size_t filled(const Bucket& bucket) noexcept {
+        std::size_t n = bucket.lines[0].keys[Line::width - 1] == 0 ? 0 : Line::width;
+        const Line& line = bucket.lines[n / Line::width];
+        while (n % Line::width < Line::width - 1 && line.keys[n % Line::width] != 0) {
+            ++n;
+        }
+        return n + (line.keys[Line::width - 1] != 0 ? 1 : 0);
+    }
     // True if a vacant place was taken.
     static bool place(Bucket& bucket, const Node& node) noexcept {
+        const std::size_t n = filled(bucket);
+        if (n < bucket_width) {
+            put(bucket, n, node);
+            return true;
+        }
         std::size_t least = 0;
-        std::uint32_t least_worth = ~0U;
-        for (std::size_t i = 0; i < bucket_width; ++i) {
-            const Node other = node_at(bucket, i);
-            if (other.key == 0) {
-                put(bucket, i, node);
-                return true;
-            }
-            if (worth(other) < least_worth) {
-                least_worth = worth(other);
-                least = i;
-            }
+        for (std::size_t i = 1; i < bucket_width; ++i) {
+            least = worth(node_at(bucket, i)) < worth(node_at(bucket, least)) ? i : least;
         }
         put(bucket, least, node);
         return false;
     }
-    static void store(NodeRef node, const Counts& counts) noexcept {
-        std::uint32_t& word = node.line->counts[node.slot];
-        word = counts.word(word >> Counts::extra_shift);
-    }
     // The last node fills the gap, and what is forgotten is gone, not only marked.
-    static void remove(Bucket& bucket, NodeRef node) noexcept {
-        const std::size_t gap = static_cast<std::size_t>(node.line - bucket.lines.data()) * Line::width + node.slot;
-        std::size_t last = bucket_width - 1;
-        while (node_at(bucket, last).key == 0) {
-            --last;
-        }
+    static void remove(Bucket& bucket, std::size_t gap) noexcept {
+        const std::size_t last = filled(bucket) - 1;
         put(bucket, gap, node_at(bucket, last));
         put(bucket, last, {0, 0, 0, 0});
     }
@@ -190,18 +193,26 @@ private:
         if (added > mask_) {
             mask_ = 2 * mask_ + 1;
         }
-        Bucket& to = buckets_.push_back({});
+        buckets_.push_back({});
+        Bucket& to = buckets_[added];
         Bucket& from = buckets_[added - (mask_ + 1) / 2];
-        const Bucket before = std::exchange(from, Bucket{});
-        for (std::size_t i = 0; i < bucket_width; ++i) {
-            const Node node = node_at(const_cast<Bucket&>(before), i);
-            if (node.key != 0) {
-                place((node.key & mask_) == added ? to : from, node);
+        const std::size_t before = filled(from);
+        std::size_t kept = 0;
+        std::size_t moved = 0;
+        for (std::size_t i = 0; i < before; ++i) {
+            const Node node = node_at(from, i);
+            if ((node.key & mask_) == added) {
+                put(to, moved++, node);
+            } else {
+                put(from, kept++, node);
             }
+        }
+        for (std::size_t i = kept; i < before; ++i) {
+            put(from, i, {0, 0, 0, 0});
         }
     }
 
-    SegmentedArray<Bucket> buckets_;
+    GrowingArray<Bucket> buckets_;
     std::size_t load_16ths_;
     std::size_t mask_ = 0;
     std::size_t size_ = 0;

@@ -5,21 +5,29 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
+#include <bit>
 
 #include "base/types.hpp"
 #include "beyond/calibrated/calibration.hpp"
 #include "beyond/calibrated/match_pointer.hpp"
 #include "beyond/calibrated/scope.hpp"
 
+#if defined(__AVX2__) && !defined(LADDER_PORTABLE)
+#include <immintrin.h>
+#endif
+
 namespace ladder::calibrated {
 
-// A candidate's value in a lane: `first_odds` if it is A, `second_odds` if it is B, else `other_odds`.
+// What each source says: `first_odds` of candidate A, `second_odds` of B, `other_odds` of any other.
 struct alignas(64) Lanes {
     std::array<Token, n_lanes> first;
     std::array<Token, n_lanes> second;
     std::array<std::int32_t, n_lanes> first_odds;
     std::array<std::int32_t, n_lanes> second_odds;
     std::array<std::int32_t, n_lanes> other_odds;
+    std::uint32_t has_first;   // a bit a lane
+    std::uint32_t has_second;
 
     void clear() noexcept {
         first.fill(null_token);
@@ -28,21 +36,15 @@ struct alignas(64) Lanes {
         second_odds.fill(0);
         other_odds.fill(0);
         other_odds[bias_lane] = 256;
-    }
-    void inputs_of(Token token, Inputs& inputs) const noexcept {
-        for (std::size_t i = 0; i < n_lanes; ++i) {
-            const std::int32_t if_second = second[i] == token ? second_odds[i] : other_odds[i];
-            inputs[i] = first[i] == token ? first_odds[i] : if_second;
-        }
+        has_first = has_second = 0;
     }
 };
 
 struct Prediction {
-    std::size_t known;  // orders that the text is long enough for
-    ContextKeys keys;
+    SuffixHashes at;
     std::array<FoundNodes, n_scopes> found;
     std::array<MatchPointer, n_scopes> matches;
-    std::array<std::uint16_t, match_lane + n_scopes> states;  // by lane, where the source is there
+    std::array<std::uint16_t, n_lanes> states;  // by lane, where the source is there
     std::array<std::size_t, n_scopes> sets;
     std::size_t match_kind;
     Lanes lanes;
@@ -56,17 +58,35 @@ struct Prediction {
 
 namespace detail {
 
+using Vector [[gnu::vector_size(32)]] = std::int32_t;
+
+// The sign bits of a vector of eight.
+[[nodiscard]] inline std::uint32_t bits_of(Vector vector) noexcept {
+#if defined(__AVX2__) && !defined(LADDER_PORTABLE)
+    return static_cast<std::uint32_t>(_mm256_movemask_ps(reinterpret_cast<__m256>(vector)));
+#else
+    std::uint32_t bits = 0;
+    for (int i = 0; i < 8; ++i) {
+        bits |= (static_cast<std::uint32_t>(vector[i]) >> 31) << i;
+    }
+    return bits;
+#endif
+}
+
 inline constexpr std::int32_t other_odds = -512;  // of a candidate that a source knows nothing of
 
-inline void say_nodes(Prediction& at, std::size_t scope, const Calibration& calibration) noexcept {
+inline void say_nodes(Prediction& at, std::size_t scope, const NodeTable& nodes,
+                      const Calibration& calibration) noexcept {
     const FoundNodes& found = at.found[scope];
     for (std::size_t i = 0; i < found.size; ++i) {
-        const std::size_t lane = scope * n_orders + i;
-        const NodeRef node = found.nodes[i];
-        const std::uint32_t state = state_of(node.counts());
+        const std::size_t lane = node_lane(scope, i);
+        const NodeNumber node = found.nodes[i];
+        const std::uint32_t state = state_of(nodes.counts(node));
         at.states[lane] = static_cast<std::uint16_t>(state);
-        at.lanes.first[lane] = node.first();
-        at.lanes.second[lane] = node.second();
+        at.lanes.first[lane] = nodes.first(node);
+        at.lanes.second[lane] = nodes.second(node);
+        at.lanes.has_first |= 1U << lane;
+        at.lanes.has_second |= (nodes.second(node) == null_token ? 0U : 1U) << lane;
         at.lanes.first_odds[lane] = calibration.first[lane][state].odds();
         at.lanes.second_odds[lane] = calibration.second[lane][state].odds();
         at.lanes.other_odds[lane] = other_odds;
@@ -80,66 +100,77 @@ inline void say_match(Prediction& at, std::size_t scope, const IndexedText& text
     if (token == null_token) {
         return;
     }
-    const std::size_t lane = match_lane + scope;
+    const std::size_t lane = match_lane(scope);
     const std::size_t state = match.state();
     at.states[lane] = static_cast<std::uint16_t>(state);
     at.lanes.first[lane] = token;
+    at.lanes.has_first |= 1U << lane;
     at.lanes.first_odds[lane] = calibration.match[scope][state].odds();
     at.lanes.other_odds[lane] = other_odds;
 }
 
-// At most five distinct ones: the matches', then A from the high orders down, then B, the own scope's first.
-class Candidates {
-public:
-    static constexpr std::size_t most = 5;
-
-    explicit Candidates(const Lanes& lanes) noexcept {
-        add(lanes.first[match_lane]);
-        add(lanes.first[match_lane + 1]);
-        add_all(lanes.first);
-        add_all(lanes.second);
-    }
-    [[nodiscard]] const Token* begin() const noexcept { return tokens_.data(); }
-    [[nodiscard]] const Token* end() const noexcept { return tokens_.data() + size_; }
-
-private:
-    void add(Token token) noexcept {
-        if (token != null_token && size_ < most && std::find(begin(), end(), token) == end()) {
-            tokens_[size_++] = token;
-        }
-    }
-    void add_all(const std::array<Token, n_lanes>& tokens) noexcept {
-        for (std::size_t i = n_orders; i-- > 0;) {
-            add(tokens[i]);
-            add(tokens[n_orders + i]);
-        }
-    }
-    std::array<Token, most> tokens_;
-    std::size_t size_ = 0;
+struct Scored {
+    alignas(64) Inputs inputs;
+    std::int32_t odds;
+    std::uint32_t is_first;   // a bit a lane that has the candidate as A
+    std::uint32_t is_second;  // as B
 };
 
+// Written with vectors of eight, which every compiler lowers to what the processor has.
+inline void score(const Lanes& lanes, const Weights& weights, Token token, Scored& scored) noexcept {
+    scored.is_first = scored.is_second = 0;
+    Vector sum{};
+    for (std::size_t i = 0; i < n_lanes; i += 8) {
+        const auto load = [i](const auto& from) {
+            Vector vector;
+            std::memcpy(&vector, from.data() + i, sizeof vector);
+            return vector;
+        };
+        const Vector is_first = load(lanes.first) == token;
+        const Vector is_second = (load(lanes.second) == token) & ~is_first;
+        const Vector inputs = (load(lanes.first_odds) & is_first) | (load(lanes.second_odds) & is_second) |
+                              (load(lanes.other_odds) & ~(is_first | is_second));
+        std::memcpy(scored.inputs.data() + i, &inputs, sizeof inputs);
+        sum += (load(weights) * inputs) >> 4;
+        scored.is_first |= bits_of(is_first) << i;
+        scored.is_second |= bits_of(is_second) << i;
+    }
+    std::int32_t total = 0;
+    for (std::size_t i = 0; i < 8; ++i) {
+        total += sum[i];
+    }
+    scored.odds = std::clamp(total >> 12, -odds_limit, odds_limit);
+}
+
+// At most five candidates: A of every lane from the first one on, then B.
 inline void choose(Prediction& at, const Calibration& calibration) noexcept {
+    constexpr int most_candidates = 5;
     alignas(64) Weights weights;
     for (std::size_t i = 0; i < n_lanes; ++i) {
         weights[i] = calibration.weights[0][at.sets[0]][i] + calibration.weights[1][at.sets[1]][i];
     }
     at.token = null_token;
     at.odds = -odds_limit - 1;
-    for (const Token token : Candidates(at.lanes)) {
-        alignas(64) Inputs inputs;
-        at.lanes.inputs_of(token, inputs);
-        const std::int32_t odds = mix(weights, inputs);
-        if (odds > at.odds || (odds == at.odds && token < at.token)) {
-            at.odds = odds;
+    std::uint32_t first = at.lanes.has_first;
+    std::uint32_t second = at.lanes.has_second;
+    for (int n = 0; n < most_candidates && (first | second) != 0; ++n) {
+        const Token token = first != 0 ? at.lanes.first[static_cast<std::size_t>(std::countr_zero(first))]
+                                       : at.lanes.second[static_cast<std::size_t>(std::countr_zero(second))];
+        Scored scored;
+        score(at.lanes, weights, token, scored);
+        first &= ~scored.is_first;
+        second &= ~scored.is_second;
+        if (scored.odds > at.odds || (scored.odds == at.odds && token < at.token)) {
+            at.odds = scored.odds;
             at.token = token;
-            at.inputs = inputs;
+            at.inputs = scored.inputs;
         }
     }
 }
 
 }  // namespace detail
 
-// Fills in all but `keys`, `known`, `found` and `matches`, which say where it is.
+// Fills in all but `at`, `found` and `matches`, which say where it is.
 inline void predict(Prediction& at, const std::array<const Scope*, n_scopes>& scopes,
                     const Calibration& calibration) noexcept {
     at.lanes.clear();
@@ -147,9 +178,9 @@ inline void predict(Prediction& at, const std::array<const Scope*, n_scopes>& sc
     for (std::size_t scope = 0; scope < n_scopes; ++scope) {
         std::size_t kind = 0;
         if (scopes[scope] != nullptr) {
-            detail::say_nodes(at, scope, calibration);
+            detail::say_nodes(at, scope, scopes[scope]->nodes, calibration);
             detail::say_match(at, scope, scopes[scope]->text, calibration);
-            kind = at.lanes.first[match_lane + scope] == null_token ? 0 : at.matches[scope].kind();
+            kind = at.lanes.first[match_lane(scope)] == null_token ? 0 : at.matches[scope].kind();
         }
         at.sets[scope] = at.found[scope].size * 4 + kind;
         at.match_kind = std::max(at.match_kind, kind);
@@ -170,13 +201,13 @@ inline void learn_from(const Prediction& at, Token truth, Calibration& calibrati
     if (calibration.truths < warm || calibration.truths % 4 == 0) {
         for (std::size_t scope = 0; scope < n_scopes; ++scope) {
             for (std::size_t i = 0; i < at.found[scope].size; ++i) {
-                const std::size_t lane = scope * n_orders + i;
+                const std::size_t lane = node_lane(scope, i);
                 calibration.first[lane][at.states[lane]].train(at.lanes.first[lane] == truth, counter_limit);
                 if (at.lanes.second[lane] != null_token) {
                     calibration.second[lane][at.states[lane]].train(at.lanes.second[lane] == truth, counter_limit);
                 }
             }
-            const std::size_t lane = match_lane + scope;
+            const std::size_t lane = match_lane(scope);
             if (at.lanes.first[lane] != null_token) {
                 calibration.match[scope][at.states[lane]].train(at.lanes.first[lane] == truth, counter_limit);
             }

@@ -15,7 +15,7 @@ namespace ladder::calibrated {
 
 // The nodes of a place's contexts, from the shortest up to the first that is missing.
 struct FoundNodes {
-    std::array<NodeRef, n_orders> nodes;
+    std::array<NodeNumber, n_orders> nodes;
     std::size_t size = 0;
 };
 
@@ -34,11 +34,11 @@ public:
     NodeTable nodes;
     IndexedText text;
 
-    [[nodiscard]] FoundNodes find(const ContextKeys& keys, std::size_t known) noexcept {
+    [[nodiscard]] FoundNodes find(const SuffixHashes& at) const noexcept {
         FoundNodes found;
-        while (found.size < known) {
-            const NodeRef node = nodes.find(keys[found.size]);
-            if (!node) {
+        while (found.size < at.known) {
+            const NodeNumber node = nodes.find(at.keys[found.size]);
+            if (node == no_node) {
                 break;
             }
             found.nodes[found.size++] = node;
@@ -47,22 +47,22 @@ public:
     }
 
     // `token` followed: counts it in the contexts found before and adds the next ones. Nodes may have moved since.
-    void count(const ContextKeys& keys, std::size_t known, FoundNodes& found, Token token) {
+    void count(const SuffixHashes& at, const FoundNodes& found, Token token) {
         for (std::size_t i = 0; i < found.size; ++i) {
-            NodeRef node = found.nodes[i];
-            if (!node.holds(keys[i])) [[unlikely]] {
-                node = nodes.find(keys[i]);
+            NodeNumber node = found.nodes[i];
+            if (!nodes.holds(node, at.keys[i])) [[unlikely]] {
+                node = nodes.find(at.keys[i]);
             }
-            if (node) {
-                NodeTable::count(node, token);
+            if (node != no_node) [[likely]] {
+                nodes.count(node, token);
             }
         }
-        const std::size_t end = std::min(known, found.size + new_contexts_);
+        const std::size_t end = std::min(at.known, found.size + new_contexts_);
         for (std::size_t i = found.size; i < end; ++i) {
-            if (const NodeRef node = nodes.find(keys[i])) {
-                NodeTable::count(node, token);
+            if (const NodeNumber node = nodes.find(at.keys[i]); node != no_node) {
+                nodes.count(node, token);
             } else {
-                nodes.insert(keys[i], token);
+                nodes.insert(at.keys[i], token);
             }
         }
     }

@@ -46,50 +46,43 @@ inline constexpr auto base_powers = [] {
             static_cast<std::uint32_t>(order) << 12 | static_cast<std::uint32_t>(hash >> 52)};
 }
 
-using ContextKeys = std::array<ContextKey, n_orders>;
+// Of all contexts and match n-grams at one place; those longer than the text mean nothing.
+struct SuffixHashes {
+    std::array<ContextKey, n_orders> keys;
+    std::array<std::uint64_t, n_matches> matches;
+    std::size_t known;  // orders that the text is long enough for
+};
 
-// The last tokens of a text, spread; slides forward as tokens are appended or drafted.
+// The last tokens of a text, spread, the newest first; slides forward as tokens are appended or drafted.
 class SuffixWindow {
 public:
     void push(Token token) noexcept {
+        for (std::size_t i = window_length - 1; i > 0; --i) {
+            spread_[i] = spread_[i - 1];
+        }
+        spread_[0] = spread(token);
         ++length_;
-        spread_[length_ % window_length] = spread(token);
     }
     [[nodiscard]] std::size_t length() const noexcept { return length_; }
 
-    // Of the last `n` tokens.
-    [[nodiscard]] std::uint64_t hash(std::size_t n) const noexcept {
-        std::uint64_t sum = 0;
-        for (std::size_t i = 0; i < n; ++i) {
-            sum += back(i) * base_powers[i];
+    [[nodiscard]] SuffixHashes hashes() const noexcept {
+        std::array<std::uint64_t, window_length + 1> sums{};  // of the last 0, 1, 2, ... tokens
+        for (std::size_t i = 0; i < window_length; ++i) {
+            sums[i + 1] = sums[i] + spread_[i] * base_powers[i];
         }
-        return finish(sum, n);
-    }
-    // Of the contexts of all orders; those longer than the text mean nothing.
-    [[nodiscard]] ContextKeys keys() const noexcept {
-        ContextKeys result;
-        std::uint64_t sum = 0;
-        for (std::size_t order = 0, i = 0; order < n_orders; ++order) {
-            for (; i < orders[order]; ++i) {
-                sum += back(i) * base_powers[i];
-            }
-            result[order] = key_of(finish(sum, orders[order]), order);
+        SuffixHashes result;
+        result.known = 0;
+        for (std::size_t order = 0; order < n_orders; ++order) {
+            result.keys[order] = key_of(finish(sums[orders[order]], orders[order]), order);
+            result.known += orders[order] <= length_ ? 1 : 0;
+        }
+        for (std::size_t i = 0; i < n_matches; ++i) {
+            result.matches[i] = finish(sums[match_lengths[i]], match_lengths[i]);
         }
         return result;
     }
-    // How many orders the text is long enough for.
-    [[nodiscard]] std::size_t known() const noexcept {
-        std::size_t known = 0;
-        while (known < n_orders && orders[known] <= length_) {
-            ++known;
-        }
-        return known;
-    }
 
 private:
-    [[nodiscard]] std::uint64_t back(std::size_t i) const noexcept {
-        return spread_[(length_ - i) % window_length];
-    }
     std::array<std::uint64_t, window_length> spread_{};
     std::size_t length_ = 0;
 };
