@@ -78,7 +78,7 @@ inline constexpr std::int32_t other_odds = -512;  // of a candidate that a sourc
 inline void say_nodes(Prediction& at, std::size_t scope, const NodeTable& nodes,
                       const Calibration& calibration) noexcept {
     const FoundNodes& found = at.found[scope];
-    for (std::size_t i = 0; i < found.size; ++i) {
+    for (std::size_t i = found.begin(); i < found.size; ++i) {
         const std::size_t lane = node_lane(scope, i);
         const NodeNumber node = found.nodes[i];
         const std::uint32_t state = state_of(nodes.counts(node));
@@ -200,7 +200,7 @@ inline void learn_from(const Prediction& at, Token truth, Calibration& calibrati
     calibration.truths = calibration.truths < 2 * warm ? calibration.truths + 1 : calibration.truths - 3;
     if (calibration.truths < warm || calibration.truths % 4 == 0) {
         for (std::size_t scope = 0; scope < n_scopes; ++scope) {
-            for (std::size_t i = 0; i < at.found[scope].size; ++i) {
+            for (std::size_t i = at.found[scope].begin(); i < at.found[scope].size; ++i) {
                 const std::size_t lane = node_lane(scope, i);
                 calibration.first[lane][at.states[lane]].train(at.lanes.first[lane] == truth, counter_limit);
                 if (at.lanes.second[lane] != null_token) {

@@ -13,10 +13,14 @@
 
 namespace ladder::calibrated {
 
-// The nodes of a place's contexts, from the shortest up to the first that is missing.
+// The nodes of a place's contexts, from the shortest up to the first that is missing. Only the longest speak and
+// count: what they know, shorter ones know less well.
 struct FoundNodes {
+    static constexpr std::size_t speaking = 3;
     std::array<NodeNumber, n_orders> nodes;
     std::size_t size = 0;
+
+    [[nodiscard]] std::size_t begin() const noexcept { return size > speaking ? size - speaking : 0; }
 };
 
 // How much a scope takes for its tokens.
@@ -48,7 +52,7 @@ public:
 
     // `token` followed: counts it in the contexts found before and adds the next ones. Nodes may have moved since.
     void count(const SuffixHashes& at, const FoundNodes& found, Token token) {
-        for (std::size_t i = 0; i < found.size; ++i) {
+        for (std::size_t i = found.begin(); i < found.size; ++i) {
             NodeNumber node = found.nodes[i];
             if (!nodes.holds(node, at.keys[i])) [[unlikely]] {
                 node = nodes.find(at.keys[i]);
