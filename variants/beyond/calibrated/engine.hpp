@@ -55,6 +55,8 @@ public:
             entry = std::make_unique<Session>(session, settings_.session_bound);
         }
         now_ = entry.get();
+        now_->last_used = ++begun_;
+        close_oldest();
     }
     // The session's context is not needed any longer; what was learned of its answers stays.
     void close(SessionId session) {
@@ -174,6 +176,22 @@ private:
         predict(step, {&now_->own, settings_.share ? &history_.scope() : nullptr}, calibration_);
     }
 
+    // The sessions begun longest ago, while all together hold too much.
+    void close_oldest() {
+        const auto held = [](const auto& entry) { return std::size_t{entry.second->own.text.head()} - 1; };
+        std::size_t sum = 0;
+        for (const auto& entry : sessions_) {
+            sum += held(entry);
+        }
+        while (sum > settings_.session_bound && sessions_.size() > 1) {
+            const auto oldest = std::min_element(sessions_.begin(), sessions_.end(), [](const auto& a, const auto& b) {
+                return a.second->last_used < b.second->last_used;
+            });
+            sum -= held(*oldest);
+            sessions_.erase(oldest);
+        }
+    }
+
     // After `token` has been counted.
     void append(Token token, bool record) {
         Session& now = *now_;
@@ -200,6 +218,7 @@ private:
     Calibration calibration_;
     History history_;
     std::unordered_map<SessionId, std::unique_ptr<Session>> sessions_;
+    std::uint64_t begun_ = 0;
     Session* now_ = nullptr;
     bool recording_ = false;  // whether the history's open stretch is this session's
     std::array<Prediction, most_drafted> steps_of_draft_;
