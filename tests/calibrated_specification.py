@@ -329,7 +329,7 @@ class History:
 
     def __init__(self, bound: int) -> None:
         self.bound, self.held, self.gone, self.first_number = bound, 0, 0, 0
-        self.scope = Scope(bound + self.margin, 8, 1)
+        self.scope = Scope(bound + self.margin, 10, 1)
         self.stretches: list[Stretch] = []
         self.pending: list[list[int]] = []
 
@@ -489,6 +489,10 @@ class Specification:
         self.recording = False
         self.history.forget(session)
         self.history.work(256)
+
+    def save(self) -> None:
+        """Saved and loaded again, all is there but what the last draft computed."""
+        self.steps, self.recording, self.now = [], False, NULL
 
     # --- learning
 

@@ -26,7 +26,7 @@ def scripts(draw: Any) -> Script:
     kinds = [*KINDS, "fibonacci"]
     for kind, session, action in draw(
         st.lists(
-            st.tuples(st.sampled_from(kinds), st.integers(0, 3), st.sampled_from(["", "", "", "close", "forget"])),
+            st.tuples(st.sampled_from(kinds), st.integers(0, 3), st.sampled_from(["", "", "", "close", "forget", "save"])),
             min_size=1,
             max_size=8,
         )
@@ -36,7 +36,7 @@ def scripts(draw: Any) -> Script:
         script += request(session, prompt, answer, rng.choice([0, 1, 3, 8, 16]))
         earlier += prompt + answer
         if action:
-            script.append((action, [rng.randrange(4)]))
+            script.append((action, [] if action == "save" else [rng.randrange(4)]))
     return script
 
 
@@ -59,7 +59,7 @@ def without_stale(script: Script) -> Script:
     for command, numbers in script:
         if command == "begin":
             now = numbers[0]
-        if command in ("close", "forget") and numbers[0] == now:
+        if command == "save" or (command in ("close", "forget") and numbers[0] == now):
             now = None
         if now is not None or command not in ("learn", "draft", "accept"):
             kept.append((command, numbers))
@@ -78,6 +78,8 @@ def long_script() -> Script:
         earlier += prompt + answer
         if i % 9 == 8:
             script.append(("forget", [(i + 3) % 7]))
+        if i % 13 == 12:
+            script.append(("save", []))
     return script
 
 

@@ -1,6 +1,6 @@
 // The calibrated drafter by hand: commands from standard input, one a line, drafts to standard output.
 //   new TAU SHARE HISTORY_BOUND SESSION_BOUND
-//   begin S | close S | forget S | learn T T ... | accept T T ... | draft N | save | digest
+//   begin S | close S | forget S | learn T T ... | accept T T ... | draft N | save
 #include <cstddef>
 #include <iostream>
 #include <memory>
@@ -62,6 +62,10 @@ void run(std::unique_ptr<Engine>& engine, const std::string& command, std::vecto
         }
     } else if (command == "draft") {
         draft(*engine, static_cast<int>(numbers.at(0)));
+    } else if (command == "save") {
+        MemorySink sink;
+        engine->save(sink);
+        engine->load(sink.take(), "<memory>");
     } else {
         throw std::runtime_error("unknown command " + command);
     }

@@ -1,6 +1,7 @@
 // What was learned of the sources themselves: how far each may be trusted. It holds no text.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -48,6 +49,23 @@ struct Calibration {
             }
         }
     }
+
+    // Whether no later step can overflow or leave its tables.
+    [[nodiscard]] bool is_sound() const noexcept {
+        const auto weight = [](std::int32_t w) { return w >= -weight_limit && w <= weight_limit; };
+        for (const auto& sets : weights) {
+            for (const Weights& set : sets) {
+                if (!std::all_of(set.begin(), set.end(), weight)) {
+                    return false;
+                }
+            }
+        }
+        return truths <= most_truths && std::all_of(correction.begin(), correction.end(),
+                                                    [](const Correction& c) { return c.is_sound(); });
+    }
+
+    static constexpr std::uint32_t warm = 8192;  // truths after which counters learn from every fourth
+    static constexpr std::uint32_t most_truths = 2 * warm;
 
 private:
     // Before anything was seen: the counts themselves, a little drawn to a half and less.

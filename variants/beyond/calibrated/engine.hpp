@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <memory>
 #include <span>
-#include <string_view>
+#include <string>
 #include <unordered_map>
 #include <vector>
 
@@ -17,6 +17,7 @@
 #include "beyond/calibrated/history.hpp"
 #include "beyond/calibrated/prediction.hpp"
 #include "beyond/calibrated/scope.hpp"
+#include "beyond/calibrated/state_file.hpp"
 #include "drafting/drafter.hpp"
 
 namespace ladder::calibrated {
@@ -25,12 +26,17 @@ struct Settings {
     std::int32_t tau = 50;                  // thousandths: a draft ends where the chance that all of it is right falls below
     bool share = true;                      // learn from the answers of all sessions
     std::uint32_t history_bound = 1U << 26;  // tokens of them held at most
+    std::uint64_t vocabulary_size = 0;        // 0 if unknown; files of another one are refused
     std::uint32_t session_bound = 1U << 20;  // tokens of sessions' own contexts held at most, all together
 };
 
+// 16ths of a table's places that are taken before it grows. Own contexts are few and short-lived.
+inline constexpr std::size_t own_load = 5;
+inline constexpr std::size_t history_load = 10;
+
 // One conversation: its own scope and where it stands in both.
 struct Session {
-    explicit Session(SessionId session, std::uint32_t bound) : id(session), own({bound, 5, 2}) {}
+    explicit Session(SessionId session, std::uint32_t bound) : id(session), own({bound, own_load, 2}) {}
 
     SessionId id;
     Scope own;
@@ -39,12 +45,28 @@ struct Session {
     Lead lead;
     std::array<MatchPointer, n_scopes> matches;
     std::uint64_t last_used = 0;
+
+    template <class Archive>
+    void archive(Archive& archive, const IndexedText& shared) {
+        archive.value(id);
+        own.archive(archive);
+        archive.value(window);
+        archive.value(lead);
+        archive.value(matches);
+        archive.value(last_used);
+        if constexpr (Archive::loads) {
+            archive.require(matches[0].is_sound(own.text) && matches[1].is_sound(shared),
+                            "a match lies behind its text");
+            archive.require(lead.is_sound(), "a context holds a token that is none");
+            here = window.hashes();
+        }
+    }
 };
 
 class Engine {
 public:
     explicit Engine(const Settings& settings = {})
-        : settings_(settings), history_({settings.history_bound, 8, 1}, settings.history_bound) {}
+        : settings_(settings), history_({0, history_load, 1}, settings.history_bound) {}
 
     // Goes on with `session`, or begins it. What a later accept() learns is its.
     void begin(SessionId session) {
@@ -157,8 +179,67 @@ public:
         return bytes;
     }
 
+    // Everything: history, sessions, calibration. What the last draft computed is dropped, here as there.
+    void save(Sink& sink) {
+        Saver saver(sink, StateKind::everything, settings_.vocabulary_size);
+        archive(saver);
+        saver.finish();
+    }
+    void load(std::span<const std::byte> bytes, const std::string& name) {
+        Engine loaded(settings_);
+        Loader loader(bytes, name, StateKind::everything, settings_.vocabulary_size);
+        loaded.archive(loader);
+        loader.finish();
+        *this = std::move(loaded);
+    }
+    // The calibration alone.
+    void save_calibration(Sink& sink) const {
+        Saver saver(sink, StateKind::calibration, 0);
+        saver.value(calibration_);
+        saver.finish();
+    }
+    void load_calibration(std::span<const std::byte> bytes, const std::string& name) {
+        Loader loader(bytes, name, StateKind::calibration, 0);
+        Calibration loaded;
+        loader.value(loaded);
+        loader.require(loaded.is_sound(), "no training makes such a calibration");
+        loader.finish();
+        calibration_ = loaded;
+    }
+
 private:
     static constexpr int most_drafted = 64;
+
+    template <class Archive>
+    void archive(Archive& archive) {
+        steps_ = next_ = 0;
+        archive.value(calibration_);
+        history_.archive(archive);
+        archive.value(begun_);
+        std::uint64_t n = sessions_.size();
+        archive.value(n);
+        if constexpr (Archive::loads) {
+            archive.require(calibration_.is_sound(), "no training makes such a calibration");
+            for (std::uint64_t i = 0; i < n; ++i) {
+                auto session = std::make_unique<Session>(0, settings_.session_bound);
+                session->archive(archive, history_.scope().text);
+                const SessionId id = session->id;
+                sessions_.insert_or_assign(id, std::move(session));
+            }
+            archive.require(sessions_.size() == n, "a session is there twice");
+        } else {
+            std::vector<SessionId> ids;
+            for (const auto& entry : sessions_) {
+                ids.push_back(entry.first);
+            }
+            std::sort(ids.begin(), ids.end());
+            for (const SessionId id : ids) {
+                sessions_.at(id)->archive(archive, history_.scope().text);
+            }
+        }
+        recording_ = false;
+        now_ = nullptr;
+    }
 
     [[nodiscard]] const IndexedText& text(std::size_t scope) const noexcept {
         return scope == 0 ? now_->own.text : history_.scope().text;

@@ -23,8 +23,11 @@ template <class T>
 class GrowingArray {
 public:
     GrowingArray() = default;
-    GrowingArray(const GrowingArray&) = delete;
-    GrowingArray& operator=(const GrowingArray&) = delete;
+    GrowingArray(GrowingArray&& other) noexcept { swap(other); }
+    GrowingArray& operator=(GrowingArray&& other) noexcept {
+        swap(other);
+        return *this;
+    }
     ~GrowingArray() { release(data_, capacity_); }
 
     [[nodiscard]] std::size_t size() const noexcept { return size_; }
@@ -38,12 +41,28 @@ public:
         }
         data_[size_++] = value;
     }
+    // `count` values as they lie in a file, wherever they lie.
+    void assign(const std::byte* from, std::size_t count) {
+        while (capacity_ < count) {
+            grow();
+        }
+        if (count != 0) {
+            std::memcpy(static_cast<void*>(data_), from, count * sizeof(T));
+        }
+        size_ = count;
+    }
     // What has been touched, to the page.
     [[nodiscard]] std::size_t bytes() const noexcept {
         return (size_ * sizeof(T) + page_bytes - 1) / page_bytes * page_bytes;
     }
 
 private:
+    void swap(GrowingArray& other) noexcept {
+        std::swap(data_, other.data_);
+        std::swap(size_, other.size_);
+        std::swap(capacity_, other.capacity_);
+    }
+
     static constexpr std::size_t page_bytes = 4096;
     static constexpr std::size_t first_bytes = 4096;
     static constexpr std::size_t own_pages_bytes = std::size_t{1} << 18;

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <deque>
 
+#include "base/check.hpp"
 #include "base/types.hpp"
 #include "beyond/calibrated/scope.hpp"
 
@@ -30,6 +31,9 @@ public:
     static constexpr std::size_t most = 6;  // the longest order
     void push(Token token) noexcept { tokens_[n_++ % most] = token; }
     [[nodiscard]] std::size_t size() const noexcept { return std::min(n_, most); }
+    [[nodiscard]] bool is_sound() const noexcept {
+        return std::all_of(tokens_.begin(), tokens_.end(), [](Token token) { return token >= 0; });
+    }
     [[nodiscard]] Token operator[](std::size_t i) const noexcept { return tokens_[(n_ - size() + i) % most]; }
 
 private:
@@ -41,7 +45,10 @@ class History {
 public:
     // `bound`: tokens held at most, the oldest going first.
     History(const ScopeShape& shape, std::uint32_t bound)
-        : scope_({bound + margin, shape.load_16ths, shape.new_contexts}), bound_(bound) {}
+        : scope_({bound + margin, shape.load_16ths, shape.new_contexts}), bound_(bound) {
+        LADDER_CHECK(bound >= least_bound);
+    }
+    static constexpr std::uint32_t least_bound = 64;
 
     [[nodiscard]] Scope& scope() noexcept { return scope_; }
     [[nodiscard]] const Scope& scope() const noexcept { return scope_; }
@@ -91,7 +98,57 @@ public:
         return scope_.bytes() + stretches_.size() * sizeof(Stretch);
     }
 
+    template <class Archive>
+    void archive(Archive& archive) {
+        archive.value(bound_);
+        archive.value(held_);
+        archive.value(gone_);
+        archive.value(first_number_);
+        scope_.archive(archive);
+        archive_all(archive, stretches_);
+        archive_all(archive, pending_);
+        if constexpr (Archive::loads) {
+            archive.require(is_sound(), "the log does not fit the text");
+        }
+    }
+
 private:
+    template <class Archive, class T>
+    static void archive_all(Archive& archive, std::deque<T>& values) {
+        GrowingArray<T> flat;
+        for (const T& value : values) {
+            flat.push_back(value);
+        }
+        archive.array(flat);
+        values.assign(flat.data(), flat.data() + flat.size());
+    }
+    // Stretches lie one after another up to the text's end, and all that is held is in them.
+    [[nodiscard]] bool is_sound() const noexcept {
+        const IndexedText& text = scope_.text;
+        std::uint64_t sum = 0;
+        std::uint32_t place = stretches_.empty() ? text.head() : stretches_.front().place;
+        for (const Stretch& stretch : stretches_) {
+            const std::uint64_t length = std::uint64_t{stretch.lead} + stretch.length;
+            if (stretch.place != place || place == 0 || place > text.capacity() || stretch.lead > Lead::most ||
+                stretch.unlearned > stretch.length || length > text.capacity()) {
+                return false;
+            }
+            sum += length;
+            place = text.ahead(place, static_cast<std::uint32_t>(length));
+        }
+        const bool pending = std::all_of(pending_.begin(), pending_.end(), [&](const Pending& p) {
+            return p.next <= p.end && p.end <= first_number_ + stretches_.size();
+        });
+        // Before the ring is full its text is one piece.
+        const bool full = text.size() == std::size_t{text.capacity()} + 1;
+        if (!full && !stretches_.empty() && stretches_.front().place + sum != text.head()) {
+            return false;
+        }
+        return pending && place == text.head() && bound_ >= least_bound && bound_ + margin == text.capacity() &&
+               held_ <= bound_ && sum == std::uint64_t{held_} + gone_ && held_ < text.size() &&
+               (stretches_.empty() ? gone_ == 0 : gone_ <= stretches_.front().lead + stretches_.front().length);
+    }
+
     static constexpr std::uint32_t margin = 16;  // places behind the oldest token that still hold its context
 
     struct Pending {

@@ -3,10 +3,12 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <utility>
 
+#include "base/check.hpp"
 #include "base/types.hpp"
 #include "beyond/calibrated/growing_array.hpp"
 #include "beyond/calibrated/suffix_hashes.hpp"
@@ -38,6 +40,19 @@ public:
     }
     [[nodiscard]] std::size_t bytes() const noexcept { return slots_.bytes(); }
 
+    // `size` slots that name places of a text of `size` places, the next one included.
+    template <class Archive>
+    void archive(Archive& archive, std::size_t size) {
+        archive.array(slots_);
+        if constexpr (Archive::loads) {
+            archive.require(slots_.size() == size, "an index does not fit its text");
+            for (std::size_t i = 0; i < size; ++i) {
+                archive.require(slots_[i] <= size, "an index names a place behind its text");
+            }
+            mask_ = std::bit_ceil(size) - 1;
+        }
+    }
+
 private:
     GrowingArray<std::uint32_t> slots_;
     std::size_t mask_ = 0;
@@ -46,7 +61,12 @@ private:
 // A ring of tokens: beyond `capacity` the newest overwrite the oldest. Place 0 is never used, and means none.
 class IndexedText {
 public:
-    explicit IndexedText(std::uint32_t capacity) : capacity_(capacity) { tokens_.push_back(null_token); }
+    static constexpr std::uint32_t least_capacity = 64;
+
+    explicit IndexedText(std::uint32_t capacity) : capacity_(capacity) {
+        LADDER_CHECK(capacity >= least_capacity && capacity < ~std::uint32_t{0} - 64);
+        tokens_.push_back(null_token);
+    }
 
     // The token at a place; null_token where nothing is.
     [[nodiscard]] Token at(std::uint32_t place) const noexcept {
@@ -58,6 +78,9 @@ public:
     [[nodiscard]] std::uint32_t ahead(std::uint32_t place, std::uint32_t by) const noexcept {
         return static_cast<std::uint32_t>((std::uint64_t{place} - 1 + by) % capacity_) + 1;
     }
+    [[nodiscard]] std::uint32_t capacity() const noexcept { return capacity_; }
+    // Places, place 0 included.
+    [[nodiscard]] std::size_t size() const noexcept { return tokens_.size(); }
     // The tokens as they lie, from place 0 on.
     [[nodiscard]] const Token* data() const noexcept { return tokens_.data(); }
     // Where the next token goes.
@@ -89,6 +112,26 @@ public:
 
     [[nodiscard]] std::size_t bytes() const noexcept {
         return tokens_.bytes() + indexes_[0].bytes() + indexes_[1].bytes();
+    }
+
+    template <class Archive>
+    void archive(Archive& archive) {
+        archive.value(capacity_);
+        archive.value(head_);
+        archive.array(tokens_);
+        if constexpr (Archive::loads) {
+            const std::size_t size = tokens_.size();
+            const bool full = size == std::size_t{capacity_} + 1;
+            archive.require(capacity_ >= least_capacity, "a ring is too short");
+            archive.require(size >= 1 && size <= std::size_t{capacity_} + 1, "a text is longer than its ring");
+            archive.require(head_ >= 1 && (full ? head_ <= capacity_ : head_ == size), "a text ends elsewhere");
+            for (std::size_t i = 0; i < size; ++i) {
+                archive.require(tokens_[i] >= null_token, "a text holds a token that is none");
+            }
+        }
+        for (PlaceIndex& index : indexes_) {
+            index.archive(archive, tokens_.size());
+        }
     }
 
 private:

@@ -20,11 +20,11 @@ struct MatchPointer {
 
     static constexpr std::uint32_t long_enough = 16;
     static constexpr std::uint32_t length_limit = 64;
+    static constexpr int most_misses = 8;      // of them; more end it
     static constexpr std::size_t n_states = 16 * 9 * 2;
 
     // Past `token`. A mismatch does not end it: texts are edited, and go on as before.
     void advance(const IndexedText& text, Token token) noexcept {
-        constexpr int most_misses = 8;
         if (place == 0) {
             return;
         }
@@ -44,6 +44,11 @@ struct MatchPointer {
     // None, just missed, short, long: chooses among the mixer's weights.
     [[nodiscard]] std::size_t kind() const noexcept {
         return place == 0 ? 0 : length == 0 ? 1 : length < long_enough ? 2 : 3;
+    }
+
+    [[nodiscard]] bool is_sound(const IndexedText& text) const noexcept {
+        return place <= text.size() && length <= length_limit && misses <= 0xffff &&
+               std::popcount(misses) <= most_misses;
     }
 
 private:

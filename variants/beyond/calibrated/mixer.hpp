@@ -14,14 +14,14 @@ inline constexpr std::size_t n_lanes = 16;  // one a source
 
 using Inputs = std::array<std::int32_t, n_lanes>;   // odds, in 256ths
 using Weights = std::array<std::int32_t, n_lanes>;  // of 2^16
+inline constexpr std::int32_t weight_limit = (1 << 18) - 1;
 
 // One step down the gradient of the coding cost: error is truth - probability, of 2^16, and rate in 256ths.
 inline void train_weights(Weights& weights, const Inputs& inputs, std::int32_t error, std::int32_t rate) noexcept {
-    constexpr std::int32_t limit = (1 << 18) - 1;  // 4.0
     const std::int32_t step = (error * rate) >> 2;
     for (std::size_t i = 0; i < n_lanes; ++i) {
         const std::int32_t moved = weights[i] + ((inputs[i] * step + (1 << 13)) >> 14);
-        weights[i] = std::clamp(moved, -limit, limit);
+        weights[i] = std::clamp(moved, -weight_limit, weight_limit);
     }
 }
 
@@ -41,6 +41,10 @@ public:
         const auto [low, part] = place(odds);
         std::int32_t& p = table_[low + (part >= 64 ? 1 : 0)];
         p += ((truth ? certain - 1 : 0) - p) >> 6;
+    }
+
+    [[nodiscard]] bool is_sound() const noexcept {
+        return std::all_of(table_.begin(), table_.end(), [](std::int32_t p) { return p >= 0 && p < certain; });
     }
 
 private:

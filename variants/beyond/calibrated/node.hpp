@@ -20,6 +20,7 @@ struct Counts {
     std::uint32_t missed = 0;  // whether the last successor was another than A
 
     static constexpr unsigned extra_shift = 17;
+    static constexpr std::uint32_t most = 30;  // of n; more is halved
 
     [[nodiscard]] static constexpr Counts of(std::uint32_t word) noexcept {
         return {word & 31, word >> 5 & 31, word >> 10 & 63, word >> 16 & 1};
@@ -47,12 +48,11 @@ inline constexpr auto count_buckets = [] {
 // Counts one more successor.
 constexpr void count_successor(Token& first, Token& second, Counts& c, Token token) noexcept {
     constexpr std::uint32_t enough = 16;
-    constexpr std::uint32_t most = 30;
     if (token == first && c.n >= enough && c.a == c.n) {
         c.missed = 0;
         return;
     }
-    if (c.n >= most) {
+    if (c.n >= Counts::most) {
         c.a = (c.a + 1) / 2;
         c.b /= 2;
         c.n = std::max(c.n / 2, c.a + c.b);

@@ -118,6 +118,21 @@ public:
     [[nodiscard]] std::size_t size() const noexcept { return size_; }
     [[nodiscard]] std::size_t bytes() const noexcept { return buckets_.bytes(); }
 
+    template <class Archive>
+    void archive(Archive& archive) {
+        archive.array(buckets_);
+        if constexpr (Archive::loads) {
+            const std::size_t n = buckets_.size();
+            archive.require(n != 0 && n <= no_node / bucket_width, "a table has no buckets, or too many");
+            mask_ = std::bit_ceil(n) - 1;
+            size_ = 0;
+            for (std::size_t i = 0; i < n; ++i) {
+                archive.require(is_sound(buckets_[i]), "a bucket holds what no counting makes");
+                size_ += filled(buckets_[i]);
+            }
+        }
+    }
+
 private:
     static constexpr std::size_t bucket_width = 2 * Line::width;
     struct Bucket {
@@ -153,6 +168,19 @@ private:
         line.first[slot] = node.first;
         line.second[slot] = node.second;
         line.counts[slot] = node.counts;
+    }
+    // Nodes come first, and no later step can leave its tables.
+    static bool is_sound(const Bucket& bucket) noexcept {
+        const std::size_t n = filled(bucket);
+        for (std::size_t i = 0; i < bucket_width; ++i) {
+            const Node node = node_at(bucket, i);
+            const Counts counts = Counts::of(node.counts);
+            const bool counted = counts.a > 0 && counts.n >= counts.a + counts.b && counts.n <= Counts::most;
+            if (i < n ? !counted || node.key == 0 || node.first < 0 || node.second < null_token : node.key != 0) {
+                return false;
+            }
+        }
+        return true;
     }
     // What a full bucket gives up first: the node seen least often, of equals the longest context.
     static std::uint32_t worth(const Node& node) noexcept {

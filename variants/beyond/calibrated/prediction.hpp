@@ -195,10 +195,9 @@ inline void predict(Prediction& at, const std::array<const Scope*, n_scopes>& sc
 // Learns from what came of a prediction, whether it was drafted or not.
 inline void learn_from(const Prediction& at, Token truth, Calibration& calibration) noexcept {
     constexpr std::uint32_t counter_limit = 255;
-    constexpr std::uint32_t warm = 8192;   // truths after which counters learn from every fourth
     constexpr std::uint32_t quick = 4096;  // truths until which weights move fast
-    calibration.truths = calibration.truths < 2 * warm ? calibration.truths + 1 : calibration.truths - 3;
-    if (calibration.truths < warm || calibration.truths % 4 == 0) {
+    calibration.truths = calibration.truths < Calibration::most_truths ? calibration.truths + 1 : calibration.truths - 3;
+    if (calibration.truths < Calibration::warm || calibration.truths % 4 == 0) {
         for (std::size_t scope = 0; scope < n_scopes; ++scope) {
             for (std::size_t i = at.found[scope].begin(); i < at.found[scope].size; ++i) {
                 const std::size_t lane = node_lane(scope, i);

@@ -73,6 +73,12 @@ public:
 
     [[nodiscard]] std::size_t bytes() const noexcept { return nodes.bytes() + text.bytes(); }
 
+    template <class Archive>
+    void archive(Archive& archive) {
+        nodes.archive(archive);
+        text.archive(archive);
+    }
+
 private:
     std::size_t new_contexts_;
 };
