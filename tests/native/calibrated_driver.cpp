@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "beyond/calibrated/engine.hpp"
+#include "formats/sink.hpp"
 
 namespace {
 

@@ -16,8 +16,11 @@ namespace ladder::calibrated {
 
 inline constexpr std::size_t n_scopes = 2;  // own, shared
 
-// Sources by lane, the first heard first: the matches, then contexts from the longest down, the own one before the shared.
-[[nodiscard]] constexpr std::size_t match_lane(std::size_t scope) noexcept { return scope; }
+// Sources by lane, the first heard first: the matches, then contexts from the longest down, the own one
+// before the shared.
+[[nodiscard]] constexpr std::size_t match_lane(std::size_t scope) noexcept {
+    return scope;
+}
 [[nodiscard]] constexpr std::size_t node_lane(std::size_t scope, std::size_t order) noexcept {
     return n_scopes * (n_orders - order) + scope;
 }
@@ -25,8 +28,9 @@ inline constexpr std::size_t bias_lane = n_scopes * (n_orders + 1);  // a consta
 
 // Plain words only, written and read as they lie.
 struct Calibration {
-    using NodeCounters = std::array<std::array<Counter, node_states>, bias_lane>;  // those of the matches idle
-    static constexpr std::size_t n_sets = (n_orders + 1) * 4;  // orders found, kind of match
+    using NodeCounters =
+        std::array<std::array<Counter, node_states>, bias_lane>;  // those of the matches idle
+    static constexpr std::size_t n_sets = (n_orders + 1) * 4;     // orders found, kind of match
 
     NodeCounters first{};   // of A, by lane
     NodeCounters second{};  // of B
@@ -70,7 +74,8 @@ struct Calibration {
 private:
     // Before anything was seen: the counts themselves, a little drawn to a half and less.
     static constexpr std::uint32_t guess(std::size_t state, bool of_second) noexcept {
-        constexpr std::array<std::uint32_t, 9> middle = {0, 10, 20, 30, 40, 55, 80, 120, 200};  // of a bucket, tenths
+        constexpr std::array<std::uint32_t, 9> middle = {0,  10, 20,  30, 40,
+                                                         55, 80, 120, 200};  // of a bucket, tenths
         const std::uint32_t hits = middle[state / 72];
         const std::uint32_t others = middle[state / 8 % 9];
         const std::uint32_t b = std::min(static_cast<std::uint32_t>(state % 4) * 10, others);

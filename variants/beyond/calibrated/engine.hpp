@@ -1,4 +1,5 @@
-// Drafts what is likely to be accepted: candidates with a calibrated probability, as long as their product is worth it.
+// Drafts what is likely to be accepted: candidates with a calibrated probability, as long as their product is
+// worth it.
 #pragma once
 
 #include <algorithm>
@@ -23,10 +24,10 @@
 namespace ladder::calibrated {
 
 struct Settings {
-    std::int32_t tau = 50;                  // thousandths: a draft ends where the chance that all of it is right falls below
-    bool share = true;                      // learn from the answers of all sessions
+    std::int32_t tau = 50;  // thousandths: a draft ends where the chance that all of it is right falls below
+    bool share = true;      // learn from the answers of all sessions
     std::uint32_t history_bound = 1U << 26;  // tokens of them held at most
-    std::uint64_t vocabulary_size = 0;        // 0 if unknown; files of another one are refused
+    std::uint64_t vocabulary_size = 0;       // 0 if unknown; files of another one are refused
     std::uint32_t session_bound = 1U << 20;  // tokens of sessions' own contexts held at most, all together
 };
 
@@ -265,9 +266,9 @@ private:
             sum += held(entry);
         }
         while (sum > settings_.session_bound && sessions_.size() > 1) {
-            const auto oldest = std::min_element(sessions_.begin(), sessions_.end(), [](const auto& a, const auto& b) {
-                return a.second->last_used < b.second->last_used;
-            });
+            const auto oldest = std::min_element(
+                sessions_.begin(), sessions_.end(),
+                [](const auto& a, const auto& b) { return a.second->last_used < b.second->last_used; });
             sum -= held(*oldest);
             sessions_.erase(oldest);
         }
@@ -284,8 +285,8 @@ private:
         for (std::size_t scope = 0; scope < (settings_.share ? n_scopes : 1); ++scope) {
             for (std::size_t i = n_matches; i-- > 0;) {
                 if (now.window.length() >= match_lengths[i]) {
-                    seek(now.matches[scope], text(scope), text(scope).index(i).find(now.here.matches[i]), match_lengths[i],
-                         now.own.text);
+                    seek(now.matches[scope], text(scope), text(scope).index(i).find(now.here.matches[i]),
+                         match_lengths[i], now.own.text);
                 }
             }
         }

@@ -15,9 +15,9 @@
 
 namespace ladder::calibrated {
 
-// Small, it is copied as any array is. Large, it is pages of its own, which Linux moves by renaming them, and which
-// are zeroed one by one as they are touched: no huge pages, whose zeroing would be a pause. (On other systems a
-// large one is copied too: a pause of a millisecond a few megabytes.)
+// Small, it is copied as any array is. Large, it is pages of its own, which Linux moves by renaming them, and
+// which are zeroed one by one as they are touched: no huge pages, whose zeroing would be a pause. (On other
+// systems a large one is copied too: a pause of a millisecond a few megabytes.)
 template <class T>
     requires std::is_trivially_copyable_v<T>
 class GrowingArray {

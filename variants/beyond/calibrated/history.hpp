@@ -1,4 +1,5 @@
-// What all sessions have answered: one scope, and a log that says whose each token is, so that it can be unlearned.
+// What all sessions have answered: one scope, and a log that says whose each token is, so that it can be
+// unlearned.
 #pragma once
 
 #include <algorithm>
@@ -15,8 +16,8 @@ namespace ladder::calibrated {
 
 using SessionId = std::uint64_t;
 
-// A stretch of one session's tokens in the ring. The last tokens of its context lie before it, so that all its
-// contexts can be found again from the ring alone.
+// A stretch of one session's tokens in the ring. The last tokens of its context lie before it, so that all
+// its contexts can be found again from the ring alone.
 struct Stretch {
     SessionId session;
     std::uint32_t place;      // of its first token, context included
@@ -129,8 +130,8 @@ private:
         std::uint32_t place = stretches_.empty() ? text.head() : stretches_.front().place;
         for (const Stretch& stretch : stretches_) {
             const std::uint64_t length = std::uint64_t{stretch.lead} + stretch.length;
-            if (stretch.place != place || place == 0 || place > text.capacity() || stretch.lead > Lead::most ||
-                stretch.unlearned > stretch.length || length > text.capacity()) {
+            if (stretch.place != place || place == 0 || place > text.capacity() ||
+                stretch.lead > Lead::most || stretch.unlearned > stretch.length || length > text.capacity()) {
                 return false;
             }
             sum += length;
@@ -144,9 +145,11 @@ private:
         if (!full && !stretches_.empty() && stretches_.front().place + sum != text.head()) {
             return false;
         }
-        return pending && place == text.head() && bound_ >= least_bound && bound_ + margin == text.capacity() &&
-               held_ <= bound_ && sum == std::uint64_t{held_} + gone_ && held_ < text.size() &&
-               (stretches_.empty() ? gone_ == 0 : gone_ <= stretches_.front().lead + stretches_.front().length);
+        return pending && place == text.head() && bound_ >= least_bound &&
+               bound_ + margin == text.capacity() && held_ <= bound_ && sum == std::uint64_t{held_} + gone_ &&
+               held_ < text.size() &&
+               (stretches_.empty() ? gone_ == 0
+                                   : gone_ <= stretches_.front().lead + stretches_.front().length);
     }
 
     static constexpr std::uint32_t margin = 16;  // places behind the oldest token that still hold its context
@@ -210,8 +213,8 @@ private:
     Scope scope_;
     std::uint32_t bound_;
     std::uint32_t held_ = 0;
-    std::uint32_t gone_ = 0;  // tokens of the oldest stretch that are given up, context included
-    std::uint64_t first_number_ = 0;    // of the oldest stretch, counted from the first ever
+    std::uint32_t gone_ = 0;          // tokens of the oldest stretch that are given up, context included
+    std::uint64_t first_number_ = 0;  // of the oldest stretch, counted from the first ever
     std::deque<Stretch> stretches_;
     std::deque<Pending> pending_;
 };

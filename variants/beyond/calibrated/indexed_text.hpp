@@ -15,9 +15,9 @@
 
 namespace ladder::calibrated {
 
-// Places by the hash of the n-gram before them, direct-mapped: the newest wins. As many slots as tokens, growing one
-// by one (linear hashing) without moving an entry: an n-gram not met since its slot was split is still found where it
-// was. A place is never trusted: whoever takes it compares the text.
+// Places by the hash of the n-gram before them, direct-mapped: the newest wins. As many slots as tokens,
+// growing one by one (linear hashing) without moving an entry: an n-gram not met since its slot was split is
+// still found where it was. A place is never trusted: whoever takes it compares the text.
 class PlaceIndex {
 public:
     PlaceIndex() { slots_.push_back(0); }
@@ -97,7 +97,8 @@ public:
         }
         head_ = after(head_);
     }
-    // Says that the n-grams with these hashes, as far as they are not longer than `run`, end where the text ends.
+    // Says that the n-grams with these hashes, as far as they are not longer than `run`, end where the text
+    // ends.
     void mark(const std::array<std::uint64_t, n_matches>& hashes, std::size_t run) noexcept {
         for (std::size_t i = 0; i < n_matches; ++i) {
             if (run >= match_lengths[i]) {
@@ -123,8 +124,10 @@ public:
             const std::size_t size = tokens_.size();
             const bool full = size == std::size_t{capacity_} + 1;
             archive.require(capacity_ >= least_capacity, "a ring is too short");
-            archive.require(size >= 1 && size <= std::size_t{capacity_} + 1, "a text is longer than its ring");
-            archive.require(head_ >= 1 && (full ? head_ <= capacity_ : head_ == size), "a text ends elsewhere");
+            archive.require(size >= 1 && size <= std::size_t{capacity_} + 1,
+                            "a text is longer than its ring");
+            archive.require(head_ >= 1 && (full ? head_ <= capacity_ : head_ == size),
+                            "a text ends elsewhere");
             for (std::size_t i = 0; i < size; ++i) {
                 archive.require(tokens_[i] >= null_token, "a text holds a token that is none");
             }

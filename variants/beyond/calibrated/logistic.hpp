@@ -23,7 +23,8 @@ constexpr std::array<std::uint16_t, 2 * odds_limit + 1> make_squash() {
     std::array<std::uint16_t, 2 * odds_limit + 1> table{};
     std::uint64_t power = one;  // e^(-x/256)
     for (std::size_t x = 0; x <= odds_limit; ++x) {
-        const auto p = static_cast<std::uint32_t>((static_cast<Wide>(one) << probability_bits) / (one + power));
+        const auto p =
+            static_cast<std::uint32_t>((static_cast<Wide>(one) << probability_bits) / (one + power));
         table[odds_limit + x] = static_cast<std::uint16_t>(p);
         table[odds_limit - x] = static_cast<std::uint16_t>((1U << probability_bits) - p);
         power = static_cast<std::uint64_t>((static_cast<Wide>(power) * exp_step) >> 60);
@@ -50,7 +51,8 @@ inline constexpr auto stretch_table = make_stretch();
 
 // Odds in 256ths to a probability of 16 bits.
 [[nodiscard]] constexpr std::int32_t squash(std::int32_t odds) noexcept {
-    return detail::squash_table[static_cast<std::size_t>(std::clamp(odds, -odds_limit, odds_limit) + odds_limit)];
+    return detail::squash_table[static_cast<std::size_t>(std::clamp(odds, -odds_limit, odds_limit) +
+                                                         odds_limit)];
 }
 
 // A probability of 12 bits to odds in 256ths.

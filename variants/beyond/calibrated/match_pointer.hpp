@@ -20,7 +20,7 @@ struct MatchPointer {
 
     static constexpr std::uint32_t long_enough = 16;
     static constexpr std::uint32_t length_limit = 64;
-    static constexpr int most_misses = 8;      // of them; more end it
+    static constexpr int most_misses = 8;  // of them; more end it
     static constexpr std::size_t n_states = 16 * 9 * 2;
 
     // Past `token`. A mismatch does not end it: texts are edited, and go on as before.
@@ -63,8 +63,8 @@ private:
     }();
 };
 
-// For how many tokens, at most 32, the end of `now` and what lies before `place` in `text` agree. The seam of a ring
-// may be read across: what is there agrees by chance at most.
+// For how many tokens, at most 32, the end of `now` and what lies before `place` in `text` agree. The seam of
+// a ring may be read across: what is there agrees by chance at most.
 [[nodiscard]] inline std::uint32_t agreement(const IndexedText& text, std::uint32_t place,
                                              const IndexedText& now) noexcept {
     constexpr std::uint32_t most = 32;
@@ -78,8 +78,8 @@ private:
     return n;
 }
 
-// Takes the place that the index of n-grams of one length knows, if it agrees for longer. A pointer that has agreed
-// for twice that length is left alone.
+// Takes the place that the index of n-grams of one length knows, if it agrees for longer. A pointer that has
+// agreed for twice that length is left alone.
 inline void seek(MatchPointer& pointer, const IndexedText& text, std::uint32_t place, std::size_t at_least,
                  const IndexedText& now) noexcept {
     if (place == 0 || place == pointer.place || pointer.length >= 2 * at_least) {

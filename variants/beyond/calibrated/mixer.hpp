@@ -17,7 +17,8 @@ using Weights = std::array<std::int32_t, n_lanes>;  // of 2^16
 inline constexpr std::int32_t weight_limit = (1 << 18) - 1;
 
 // One step down the gradient of the coding cost: error is truth - probability, of 2^16, and rate in 256ths.
-inline void train_weights(Weights& weights, const Inputs& inputs, std::int32_t error, std::int32_t rate) noexcept {
+inline void train_weights(Weights& weights, const Inputs& inputs, std::int32_t error,
+                          std::int32_t rate) noexcept {
     const std::int32_t step = (error * rate) >> 2;
     for (std::size_t i = 0; i < n_lanes; ++i) {
         const std::int32_t moved = weights[i] + ((inputs[i] * step + (1 << 13)) >> 14);
@@ -44,7 +45,8 @@ public:
     }
 
     [[nodiscard]] bool is_sound() const noexcept {
-        return std::all_of(table_.begin(), table_.end(), [](std::int32_t p) { return p >= 0 && p < certain; });
+        return std::all_of(table_.begin(), table_.end(),
+                           [](std::int32_t p) { return p >= 0 && p < certain; });
     }
 
 private:

@@ -14,9 +14,9 @@ namespace ladder::calibrated {
 // Counts of a node, in one word with what its key has beside 32 bits:
 //   extra of the key (15) | last was not A (1) | n (6) | b (5) | a (5)
 struct Counts {
-    std::uint32_t a = 0;  // how often A followed
-    std::uint32_t b = 0;  // how often B followed since it came in
-    std::uint32_t n = 0;  // how often anything followed
+    std::uint32_t a = 0;       // how often A followed
+    std::uint32_t b = 0;       // how often B followed since it came in
+    std::uint32_t n = 0;       // how often anything followed
     std::uint32_t missed = 0;  // whether the last successor was another than A
 
     static constexpr unsigned extra_shift = 17;

@@ -1,4 +1,5 @@
-// Contexts of all orders in one table: eight nodes to a bucket of two cache lines, growing a bucket at a time.
+// Contexts of all orders in one table: eight nodes to a bucket of two cache lines, growing a bucket at a
+// time.
 #pragma once
 
 #include <array>
@@ -7,8 +8,8 @@
 #include <cstdint>
 
 #include "base/types.hpp"
-#include "beyond/calibrated/node.hpp"
 #include "beyond/calibrated/growing_array.hpp"
+#include "beyond/calibrated/node.hpp"
 #include "beyond/calibrated/suffix_hashes.hpp"
 
 #if defined(__SSE2__) && !defined(LADDER_PORTABLE)
@@ -77,15 +78,20 @@ public:
         const std::size_t slot = node % Line::width;
         return line.keys[slot] == key.key && line.counts[slot] >> Counts::extra_shift == key.extra;
     }
-    [[nodiscard]] Token first(NodeNumber node) const noexcept { return line_of(node).first[node % Line::width]; }
-    [[nodiscard]] Token second(NodeNumber node) const noexcept { return line_of(node).second[node % Line::width]; }
+    [[nodiscard]] Token first(NodeNumber node) const noexcept {
+        return line_of(node).first[node % Line::width];
+    }
+    [[nodiscard]] Token second(NodeNumber node) const noexcept {
+        return line_of(node).second[node % Line::width];
+    }
     [[nodiscard]] Counts counts(NodeNumber node) const noexcept {
         return Counts::of(line_of(node).counts[node % Line::width]);
     }
 
     // A new context with its first successor.
     void insert(ContextKey key, Token token) {
-        if (place(buckets_[bucket_of(key.key)], {key.key, token, null_token, Counts{1, 0, 1, 0}.word(key.extra)})) {
+        if (place(buckets_[bucket_of(key.key)],
+                  {key.key, token, null_token, Counts{1, 0, 1, 0}.word(key.extra)})) {
             ++size_;
         }
         if (size_ * 16 > buckets_.size() * bucket_width * load_16ths_) {
@@ -176,7 +182,8 @@ private:
             const Node node = node_at(bucket, i);
             const Counts counts = Counts::of(node.counts);
             const bool counted = counts.a > 0 && counts.n >= counts.a + counts.b && counts.n <= Counts::most;
-            if (i < n ? !counted || node.key == 0 || node.first < 0 || node.second < null_token : node.key != 0) {
+            if (i < n ? !counted || node.key == 0 || node.first < 0 || node.second < null_token
+                      : node.key != 0) {
                 return false;
             }
         }

@@ -3,10 +3,10 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
-#include <bit>
 
 #include "base/types.hpp"
 #include "beyond/calibrated/calibration.hpp"
@@ -26,7 +26,7 @@ struct alignas(64) Lanes {
     std::array<std::int32_t, n_lanes> first_odds;
     std::array<std::int32_t, n_lanes> second_odds;
     std::array<std::int32_t, n_lanes> other_odds;
-    std::uint32_t has_first;   // a bit a lane
+    std::uint32_t has_first;  // a bit a lane
     std::uint32_t has_second;
 
     void clear() noexcept {
@@ -196,14 +196,16 @@ inline void predict(Prediction& at, const std::array<const Scope*, n_scopes>& sc
 inline void learn_from(const Prediction& at, Token truth, Calibration& calibration) noexcept {
     constexpr std::uint32_t counter_limit = 255;
     constexpr std::uint32_t quick = 4096;  // truths until which weights move fast
-    calibration.truths = calibration.truths < Calibration::most_truths ? calibration.truths + 1 : calibration.truths - 3;
+    calibration.truths =
+        calibration.truths < Calibration::most_truths ? calibration.truths + 1 : calibration.truths - 3;
     if (calibration.truths < Calibration::warm || calibration.truths % 4 == 0) {
         for (std::size_t scope = 0; scope < n_scopes; ++scope) {
             for (std::size_t i = at.found[scope].begin(); i < at.found[scope].size; ++i) {
                 const std::size_t lane = node_lane(scope, i);
                 calibration.first[lane][at.states[lane]].train(at.lanes.first[lane] == truth, counter_limit);
                 if (at.lanes.second[lane] != null_token) {
-                    calibration.second[lane][at.states[lane]].train(at.lanes.second[lane] == truth, counter_limit);
+                    calibration.second[lane][at.states[lane]].train(at.lanes.second[lane] == truth,
+                                                                    counter_limit);
                 }
             }
             const std::size_t lane = match_lane(scope);

@@ -13,8 +13,8 @@
 
 namespace ladder::calibrated {
 
-// The nodes of a place's contexts, from the shortest up to the first that is missing. Only the longest speak and
-// count: what they know, shorter ones know less well.
+// The nodes of a place's contexts, from the shortest up to the first that is missing. Only the longest speak
+// and count: what they know, shorter ones know less well.
 struct FoundNodes {
     static constexpr std::size_t speaking = 3;
     std::array<NodeNumber, n_orders> nodes;
@@ -50,7 +50,8 @@ public:
         return found;
     }
 
-    // `token` followed: counts it in the contexts found before and adds the next ones. Nodes may have moved since.
+    // `token` followed: counts it in the contexts found before and adds the next ones. Nodes may have moved
+    // since.
     void count(const SuffixHashes& at, const FoundNodes& found, Token token) {
         for (std::size_t i = found.begin(); i < found.size; ++i) {
             NodeNumber node = found.nodes[i];

@@ -13,7 +13,7 @@
 #include "base/xxh64.hpp"
 #include "beyond/calibrated/growing_array.hpp"
 #include "formats/file_header.hpp"
-#include "formats/file_io.hpp"
+#include "formats/sink.hpp"
 
 namespace ladder::calibrated {
 
@@ -33,8 +33,8 @@ struct StateHeader {
 };
 static_assert(sizeof(StateHeader) == 40 && std::is_trivially_copyable_v<StateHeader>);
 
-// After the header come sections: their size, their checksum, their bytes. Saver and Loader are called in the same
-// order by the same code (`archive`), so that what is written and what is read cannot differ.
+// After the header come sections: their size, their checksum, their bytes. Saver and Loader are called in the
+// same order by the same code (`archive`), so that what is written and what is read cannot differ.
 class Saver {
 public:
     static constexpr bool loads = false;
@@ -78,10 +78,12 @@ public:
     // `bytes` must outlive the loader; `name` stands for the file in errors.
     Loader(std::span<const std::byte> bytes, std::string name, StateKind kind, std::uint64_t vocabulary_size)
         : bytes_(bytes), name_(std::move(name)) {
-        const auto header = read_file_header<StateHeader>(bytes, name_, state_magic, state_version, state_words);
+        const auto header =
+            read_file_header<StateHeader>(bytes, name_, state_magic, state_version, state_words);
         require(header.kind == kind, "is not the kind of state that is asked for");
-        require(header.vocabulary_size == 0 || vocabulary_size == 0 || header.vocabulary_size == vocabulary_size,
-                "is of another vocabulary");
+        require(
+            header.vocabulary_size == 0 || vocabulary_size == 0 || header.vocabulary_size == vocabulary_size,
+            "is of another vocabulary");
         offset_ = sizeof(StateHeader);
     }
     template <class T>
