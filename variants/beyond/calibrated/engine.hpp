@@ -107,7 +107,9 @@ public:
     void learn(std::span<const Token> tokens) {
         LADDER_CHECK(now_ != nullptr);
         for (const Token token : tokens) {
-            now_->own.count(now_->here, now_->own.find(now_->here), token);
+            const SuffixHashes before = now_->here;
+            arrive(token);
+            now_->own.count(before, now_->own.find(before), token);
             now_->matches[1].advance(text(1), token);
             append(token, false);
         }
@@ -150,6 +152,7 @@ public:
             predict_at(steps_of_draft_[0], now_->here, now_->matches);
         }
         Prediction& step = steps_of_draft_[next_];
+        arrive(token);
         learn_from(step, token, calibration_);
         now_->own.count(step.at, step.found[0], token);
         now_->matches[1].advance(text(1), token);
@@ -250,6 +253,9 @@ private:
                     const std::array<MatchPointer, n_scopes>& matches) {
         step.at = at;
         step.matches = matches;
+        if (settings_.share) {
+            history_.scope().prefetch(at);
+        }
         step.found[0] = now_->own.find(at);
         step.found[1].size = 0;
         if (settings_.share) {
@@ -274,14 +280,24 @@ private:
         }
     }
 
+    // The first thing to do with a token: what lies at its suffixes is asked for, and comes while it is counted.
+    void arrive(Token token) {
+        Session& now = *now_;
+        now.window.push(token);
+        now.here = now.window.hashes();
+        for (std::size_t i = 0; i < n_matches; ++i) {
+            now.own.text.index(i).prefetch(now.here.matches[i]);
+            history_.scope().text.index(i).prefetch(now.here.matches[i]);
+        }
+        history_.scope().prefetch(now.here);
+    }
+
     // After `token` has been counted.
     void append(Token token, bool record) {
         Session& now = *now_;
         now.matches[0].advance(now.own.text, token);
         now.own.text.push(token);
-        now.window.push(token);
         now.lead.push(token);
-        now.here = now.window.hashes();
         for (std::size_t scope = 0; scope < (settings_.share ? n_scopes : 1); ++scope) {
             for (std::size_t i = n_matches; i-- > 0;) {
                 if (now.window.length() >= match_lengths[i]) {

@@ -28,10 +28,8 @@ public:
         const std::uint32_t place = slots_[slot];
         return place != 0 || slot < half ? place : slots_[slot - half];
     }
-    void put(std::uint64_t hash, std::uint32_t place) noexcept {
-        const std::size_t slot = hash & mask_;
-        slots_[slot < slots_.size() ? slot : slot - (mask_ + 1) / 2] = place;
-    }
+    void put(std::uint64_t hash, std::uint32_t place) noexcept { slots_[slot_of(hash)] = place; }
+    void prefetch(std::uint64_t hash) const noexcept { __builtin_prefetch(&slots_[slot_of(hash)]); }
     void grow() {
         if (slots_.size() > mask_) {
             mask_ = 2 * mask_ + 1;
@@ -54,6 +52,10 @@ public:
     }
 
 private:
+    [[nodiscard]] std::size_t slot_of(std::uint64_t hash) const noexcept {
+        const std::size_t slot = hash & mask_;
+        return slot < slots_.size() ? slot : slot - (mask_ + 1) / 2;
+    }
     GrowingArray<std::uint32_t> slots_;
     std::size_t mask_ = 0;
 };

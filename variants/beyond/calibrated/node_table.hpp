@@ -88,6 +88,8 @@ public:
         return Counts::of(line_of(node).counts[node % Line::width]);
     }
 
+    void prefetch(ContextKey key) const noexcept { __builtin_prefetch(&buckets_[bucket_of(key.key)]); }
+
     // A new context with its first successor.
     void insert(ContextKey key, Token token) {
         if (place(buckets_[bucket_of(key.key)],

@@ -50,6 +50,13 @@ public:
         return found;
     }
 
+    // A shared table is larger than the processor's caches: its misses come all at once, while the own one is searched.
+    void prefetch(const SuffixHashes& at) const noexcept {
+        for (const ContextKey& key : at.keys) {
+            nodes.prefetch(key);
+        }
+    }
+
     // `token` followed: counts it in the contexts found before and adds the next ones. Nodes may have moved
     // since.
     void count(const SuffixHashes& at, const FoundNodes& found, Token token) {
