@@ -464,6 +464,8 @@ class Specification:
         self.sessions: dict[int, Session] = {}
         self.begun, self.now, self.recording = 0, NULL, False
         self.steps: list[Prediction] = []
+        self.costs: list[int] = []
+        self.tokens, self.spent, self.drafted, self.accepted = 0, 0, 0, 0
 
     # --- sessions
 
@@ -492,7 +494,7 @@ class Specification:
 
     def save(self) -> None:
         """Saved and loaded again, all is there but what the last draft computed."""
-        self.steps, self.recording, self.now = [], False, NULL
+        self.steps, self.recording, self.now, self.accepted = [], False, NULL, 0
 
     # --- learning
 
@@ -509,6 +511,7 @@ class Specification:
         now = self.sessions[self.now]
         if not self.steps:
             self.steps = [self.predict(now.text, now.matches)]
+        self.accepted += 1
         step = self.steps.pop(0)
         self.learn_from(step, token)
         now.own.count(step.keys, step.found[0], token)
@@ -545,21 +548,48 @@ class Specification:
 
     def draft(self, n_draft: int) -> list[int]:
         now = self.sessions[self.now]
-        text, matches, drafted, product = list(now.text[-8:]), [m.copy() for m in now.matches], [], CERTAIN
-        self.steps = []
-        while len(self.steps) < min(n_draft, 64):
+        text, matches, product = list(now.text[-8:]), [m.copy() for m in now.matches], CERTAIN
+        if self.costs and self.accepted:
+            self.passed()
+        self.steps, self.accepted, drafted = [], 0, []
+        gains = [0]  # of drafting 0, 1, ... tokens, where costs are known
+        end = min(n_draft, 64, len(self.costs) - 1) if self.costs else min(n_draft, 64)
+        while len(self.steps) < end:
             step = self.predict(text, matches)
             self.steps.append(step)
             if step.token == NULL:
                 break
             product = product * step.p >> 16
-            if product < self.tau * CERTAIN // 1000:
+            if not self.costs and product < self.tau * CERTAIN // 1000:
                 break
             drafted.append(step.token)
+            if self.costs:
+                best = max(gains)
+                before, price = gains[-1] + self.price(len(drafted) - 1), self.price(len(drafted))
+                gains.append(before + product - price)
+                if gains[-1] <= best and gains[-1] + product * (end - len(drafted)) <= best:
+                    break
             text.append(step.token)
             for match, of in zip(matches, (now.own.text, self.history.scope.text), strict=True):
                 match.advance(of, step.token)
+        if self.costs:
+            drafted = drafted[: gains.index(max(gains))]
+        self.drafted = len(drafted)
         return drafted
+
+    def price(self, drafted: int) -> int:
+        """In tokens of 2^16, at the running rate."""
+        more = (self.costs[drafted] - self.costs[0]) * (self.tokens << 16)
+        return more // self.spent if more >= 0 else -(-more // self.spent)
+
+    def passed(self) -> None:
+        self.tokens += self.accepted
+        self.spent += self.costs[self.drafted]
+        if self.spent > 256 * self.costs[0]:
+            self.tokens, self.spent = (self.tokens + 1) // 2, (self.spent + 1) // 2
+
+    def set_costs(self, *costs: int) -> None:
+        self.costs, self.tokens, self.spent = list(costs), 1, (costs or (0,))[0]
 
     def predict(self, text: list[int], matches: list[Match]) -> Prediction:
         now, calibration = self.sessions[self.now], self.calibration

@@ -12,6 +12,8 @@ from hypothesis import strategies as st
 from streams import KINDS, VOCABULARIES
 
 pytestmark = pytest.mark.skipif(not compilers(), reason="no C++ compiler")
+# Flat, dear, in steps, and falling (which no machine does).
+COSTS = [[10] * 9, [100 + 15 * i for i in range(9)], [100, 100, 100, 140, 140, 140, 200], [30, 20, 50, 40]]
 BOUNDS = [64, 80, 150, 1 << 20]
 
 
@@ -22,6 +24,8 @@ def scripts(draw: Any) -> Script:
     vocabulary = draw(st.sampled_from(VOCABULARIES))
     settings = [rng.choice([0, 3, 50, 200, 700]), rng.choice([1, 1, 1, 0]), rng.choice(BOUNDS), rng.choice(BOUNDS)]
     script: Script = [("new", settings)]
+    if rng.random() < 0.3:
+        script.append(("set_costs", rng.choice(COSTS)))
     earlier: list[int] = []
     kinds = [*KINDS, "fibonacci"]
     for kind, session, action in draw(

@@ -1,6 +1,6 @@
 // The calibrated drafter by hand: commands from standard input, one a line, drafts to standard output.
 //   new TAU SHARE HISTORY_BOUND SESSION_BOUND
-//   begin S | close S | forget S | learn T T ... | accept T T ... | draft N | save
+//   begin S | close S | forget S | learn T T ... | accept T T ... | draft N | save | set_costs C C ...
 #include <cstddef>
 #include <iostream>
 #include <memory>
@@ -63,6 +63,8 @@ void run(std::unique_ptr<Engine>& engine, const std::string& command, std::vecto
         }
     } else if (command == "draft") {
         draft(*engine, static_cast<int>(numbers.at(0)));
+    } else if (command == "set_costs") {
+        engine->set_costs(std::vector<std::uint32_t>(numbers.begin(), numbers.end()));
     } else if (command == "save") {
         MemorySink sink;
         engine->save(sink);

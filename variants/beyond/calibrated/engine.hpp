@@ -15,6 +15,7 @@
 #include "base/check.hpp"
 #include "base/types.hpp"
 #include "beyond/calibrated/calibration.hpp"
+#include "beyond/calibrated/cost.hpp"
 #include "beyond/calibrated/history.hpp"
 #include "beyond/calibrated/prediction.hpp"
 #include "beyond/calibrated/scope.hpp"
@@ -120,28 +121,42 @@ public:
     // Appends at most n_draft tokens to `out`.
     void draft(int n_draft, DraftBuffer& out) {
         LADDER_CHECK(now_ != nullptr);
+        if (cost_.known() && accepted_ > 0) {
+            cost_.passed(drafted_, accepted_);
+        }
+        accepted_ = 0;
         steps_ = next_ = 0;
         SuffixWindow window = now_->window;
         std::array<MatchPointer, n_scopes> matches = now_->matches;
-        const std::int64_t least = std::int64_t{settings_.tau} * certain / 1000;
+        const std::int64_t least = cost_.known() ? 0 : std::int64_t{settings_.tau} * certain / 1000;
+        const int end = longest(n_draft);
         std::int64_t product = certain;
-        for (const int end = std::min(n_draft, most_drafted); static_cast<int>(steps_) < end;) {
+        BestLength length;
+        int drafted = 0;
+        while (static_cast<int>(steps_) < end) {
             Prediction& step = steps_of_draft_[steps_++];
             predict_at(step, steps_ == 1 ? now_->here : window.hashes(), matches);
-            if (step.token == null_token) {
-                return;
-            }
-            product = product * step.p >> probability_bits;
+            product = step.token == null_token ? -1 : product * step.p >> probability_bits;
             if (product < least) {
-                return;
+                break;
             }
-            out.push(step.token);
+            drafted = static_cast<int>(steps_);
+            if (cost_.known() && !length.add(product, cost_.price(drafted), end - drafted)) {
+                break;
+            }
             window.push(step.token);
             for (std::size_t scope = 0; scope < n_scopes; ++scope) {
                 matches[scope].advance(text(scope), step.token);
             }
         }
+        drafted_ = cost_.known() ? length.best() : drafted;
+        for (int i = 0; i < drafted_; ++i) {
+            out.push(steps_of_draft_[static_cast<std::size_t>(i)].token);
+        }
     }
+    // What passes over 1, 2, ... tokens cost: drafts are then as long as pays best, whatever tau. None: tau
+    // again.
+    void set_costs(std::span<const std::uint32_t> costs) { cost_.set(costs); }
 
     // One more token of the answer, drafted or not.
     void accept(Token token) {
@@ -151,6 +166,7 @@ public:
             steps_ = 1;
             predict_at(steps_of_draft_[0], now_->here, now_->matches);
         }
+        ++accepted_;
         Prediction& step = steps_of_draft_[next_];
         arrive(token);
         learn_from(step, token, calibration_);
@@ -194,6 +210,7 @@ public:
         Loader loader(bytes, name, StateKind::everything, settings_.vocabulary_size);
         loaded.archive(loader);
         loader.finish();
+        loaded.cost_ = std::move(cost_);
         *this = std::move(loaded);
     }
     // The calibration alone.
@@ -243,6 +260,7 @@ private:
         }
         recording_ = false;
         now_ = nullptr;
+        accepted_ = 0;
     }
 
     [[nodiscard]] const IndexedText& text(std::size_t scope) const noexcept {
@@ -280,7 +298,8 @@ private:
         }
     }
 
-    // The first thing to do with a token: what lies at its suffixes is asked for, and comes while it is counted.
+    // The first thing to do with a token: what lies at its suffixes is asked for, and comes while it is
+    // counted.
     void arrive(Token token) {
         Session& now = *now_;
         now.window.push(token);
@@ -312,7 +331,14 @@ private:
         }
     }
 
+    [[nodiscard]] int longest(int n_draft) const noexcept {
+        return std::min(n_draft, cost_.known() ? std::min(most_drafted, cost_.most_drafted()) : most_drafted);
+    }
+
     Settings settings_;
+    Cost cost_;
+    int drafted_ = 0;            // by the last draft
+    std::int64_t accepted_ = 0;  // tokens since
     Calibration calibration_;
     History history_;
     std::unordered_map<SessionId, std::unique_ptr<Session>> sessions_;

@@ -50,7 +50,8 @@ public:
         return found;
     }
 
-    // A shared table is larger than the processor's caches: its misses come all at once, while the own one is searched.
+    // A shared table is larger than the processor's caches: its misses come all at once, while the own one is
+    // searched.
     void prefetch(const SuffixHashes& at) const noexcept {
         for (const ContextKey& key : at.keys) {
             nodes.prefetch(key);
