@@ -107,7 +107,8 @@ private:
             return static_cast<T*>(pages);
         }
 #endif
-        void* memory = std::aligned_alloc(std::max<std::size_t>(alignof(T), 64), bytes);
+        constexpr std::size_t line = 64;
+        void* memory = std::aligned_alloc(line, (bytes + line - 1) / line * line);
         if (memory == nullptr) {
             throw std::bad_alloc();
         }

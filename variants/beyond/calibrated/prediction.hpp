@@ -61,7 +61,7 @@ namespace detail {
 using Vector [[gnu::vector_size(32)]] = std::int32_t;
 
 // The sign bits of a vector of eight.
-[[nodiscard]] inline std::uint32_t bits_of(Vector vector) noexcept {
+[[nodiscard]] inline std::uint32_t bits_of(const Vector& vector) noexcept {
 #if defined(__AVX2__) && !defined(LADDER_PORTABLE)
     return static_cast<std::uint32_t>(_mm256_movemask_ps(reinterpret_cast<__m256>(vector)));
 #else
@@ -121,17 +121,23 @@ inline void score(const Lanes& lanes, const Weights& weights, Token token, Score
     scored.is_first = scored.is_second = 0;
     Vector sum{};
     for (std::size_t i = 0; i < n_lanes; i += 8) {
-        const auto load = [i](const auto& from) {
-            Vector vector;
+        // By reference: vectors that are handed over by value are an ABI of their own.
+        Vector first, second, first_odds, second_odds, other_odds, weight;
+        const auto load = [i](Vector& vector, const auto& from) {
             std::memcpy(&vector, from.data() + i, sizeof vector);
-            return vector;
         };
-        const Vector is_first = load(lanes.first) == token;
-        const Vector is_second = (load(lanes.second) == token) & ~is_first;
-        const Vector inputs = (load(lanes.first_odds) & is_first) | (load(lanes.second_odds) & is_second) |
-                              (load(lanes.other_odds) & ~(is_first | is_second));
+        load(first, lanes.first);
+        load(second, lanes.second);
+        load(first_odds, lanes.first_odds);
+        load(second_odds, lanes.second_odds);
+        load(other_odds, lanes.other_odds);
+        load(weight, weights);
+        const Vector is_first = first == token;
+        const Vector is_second = (second == token) & ~is_first;
+        const Vector inputs =
+            (first_odds & is_first) | (second_odds & is_second) | (other_odds & ~(is_first | is_second));
         std::memcpy(scored.inputs.data() + i, &inputs, sizeof inputs);
-        sum += (load(weights) * inputs) >> 4;
+        sum += (weight * inputs) >> 4;
         scored.is_first |= bits_of(is_first) << i;
         scored.is_second |= bits_of(is_second) << i;
     }
