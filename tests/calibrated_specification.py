@@ -274,7 +274,10 @@ class Match:
         if not place or place == self.place or self.length >= 2 * at_least:
             return
         n = 0
-        while n < min(32, place - 1, now.head - 1) and text.tokens[place - 1 - n] == now.tokens[now.head - 1 - n]:
+        while (
+            n < min(32, place - 1, now.head - 1)
+            and text.tokens[place - 1 - n] == now.tokens[now.head - 1 - n]
+        ):
             n += 1
         if n >= at_least and n > self.length:
             self.place, self.length, self.misses = place, n, 0

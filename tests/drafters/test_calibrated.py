@@ -22,7 +22,12 @@ def scripts(draw: Any) -> Script:
     """Requests of several sessions, one after another or in turns; sessions are closed and forgotten."""
     rng = random.Random(draw(st.integers(0, 2**32 - 1)))
     vocabulary = draw(st.sampled_from(VOCABULARIES))
-    settings = [rng.choice([0, 3, 50, 200, 700]), rng.choice([1, 1, 1, 0]), rng.choice(BOUNDS), rng.choice(BOUNDS)]
+    settings = [
+        rng.choice([0, 3, 50, 200, 700]),
+        rng.choice([1, 1, 1, 0]),
+        rng.choice(BOUNDS),
+        rng.choice(BOUNDS),
+    ]
     script: Script = [("new", settings)]
     if rng.random() < 0.3:
         script.append(("set_costs", rng.choice(COSTS)))
@@ -30,7 +35,11 @@ def scripts(draw: Any) -> Script:
     kinds = [*KINDS, "fibonacci"]
     for kind, session, action in draw(
         st.lists(
-            st.tuples(st.sampled_from(kinds), st.integers(0, 3), st.sampled_from(["", "", "", "close", "forget", "save"])),
+            st.tuples(
+                st.sampled_from(kinds),
+                st.integers(0, 3),
+                st.sampled_from(["", "", "", "close", "forget", "save"]),
+            ),
             min_size=1,
             max_size=8,
         )
