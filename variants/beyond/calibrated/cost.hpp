@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "base/check.hpp"
-#include "beyond/calibrated/logistic.hpp"
+#include "beyond/calibrated/prediction/logistic.hpp"
 
 namespace ladder::calibrated {
 

@@ -14,11 +14,11 @@
 
 #include "base/check.hpp"
 #include "base/types.hpp"
-#include "beyond/calibrated/calibration.hpp"
 #include "beyond/calibrated/cost.hpp"
-#include "beyond/calibrated/history.hpp"
-#include "beyond/calibrated/prediction.hpp"
-#include "beyond/calibrated/scope.hpp"
+#include "beyond/calibrated/history/history.hpp"
+#include "beyond/calibrated/history/scope.hpp"
+#include "beyond/calibrated/prediction/calibration.hpp"
+#include "beyond/calibrated/prediction/prediction.hpp"
 #include "beyond/calibrated/state_file.hpp"
 #include "drafting/drafter.hpp"
 

@@ -11,7 +11,7 @@
 
 #include "base/check.hpp"
 #include "base/xxh64.hpp"
-#include "beyond/calibrated/growing_array.hpp"
+#include "beyond/calibrated/history/growing_array.hpp"
 #include "formats/file_header.hpp"
 #include "formats/sink.hpp"
 

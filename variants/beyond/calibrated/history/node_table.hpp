@@ -8,9 +8,9 @@
 #include <cstdint>
 
 #include "base/types.hpp"
-#include "beyond/calibrated/growing_array.hpp"
-#include "beyond/calibrated/node.hpp"
-#include "beyond/calibrated/suffix_hashes.hpp"
+#include "beyond/calibrated/history/growing_array.hpp"
+#include "beyond/calibrated/history/node.hpp"
+#include "beyond/calibrated/history/suffix_hashes.hpp"
 
 #if defined(__SSE2__) && !defined(LADDER_PORTABLE)
 #include <emmintrin.h>

@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "beyond/calibrated/logistic.hpp"
+#include "beyond/calibrated/prediction/logistic.hpp"
 
 namespace ladder::calibrated {
 

@@ -9,9 +9,9 @@
 #include <cstring>
 
 #include "base/types.hpp"
-#include "beyond/calibrated/calibration.hpp"
-#include "beyond/calibrated/match_pointer.hpp"
-#include "beyond/calibrated/scope.hpp"
+#include "beyond/calibrated/history/match_pointer.hpp"
+#include "beyond/calibrated/history/scope.hpp"
+#include "beyond/calibrated/prediction/calibration.hpp"
 
 #if defined(__AVX2__) && !defined(LADDER_PORTABLE)
 #include <immintrin.h>

@@ -8,7 +8,7 @@
 #include <cstdint>
 
 #include "base/types.hpp"
-#include "beyond/calibrated/indexed_text.hpp"
+#include "beyond/calibrated/history/indexed_text.hpp"
 
 namespace ladder::calibrated {
 

@@ -10,8 +10,8 @@
 
 #include "base/check.hpp"
 #include "base/types.hpp"
-#include "beyond/calibrated/growing_array.hpp"
-#include "beyond/calibrated/suffix_hashes.hpp"
+#include "beyond/calibrated/history/growing_array.hpp"
+#include "beyond/calibrated/history/suffix_hashes.hpp"
 
 namespace ladder::calibrated {
 

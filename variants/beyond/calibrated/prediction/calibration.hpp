@@ -6,11 +6,11 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "beyond/calibrated/counters.hpp"
-#include "beyond/calibrated/match_pointer.hpp"
-#include "beyond/calibrated/mixer.hpp"
-#include "beyond/calibrated/node.hpp"
-#include "beyond/calibrated/suffix_hashes.hpp"
+#include "beyond/calibrated/history/match_pointer.hpp"
+#include "beyond/calibrated/history/node.hpp"
+#include "beyond/calibrated/history/suffix_hashes.hpp"
+#include "beyond/calibrated/prediction/counters.hpp"
+#include "beyond/calibrated/prediction/mixer.hpp"
 
 namespace ladder::calibrated {
 

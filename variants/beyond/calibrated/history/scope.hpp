@@ -7,9 +7,9 @@
 #include <cstdint>
 
 #include "base/types.hpp"
-#include "beyond/calibrated/indexed_text.hpp"
-#include "beyond/calibrated/node_table.hpp"
-#include "beyond/calibrated/suffix_hashes.hpp"
+#include "beyond/calibrated/history/indexed_text.hpp"
+#include "beyond/calibrated/history/node_table.hpp"
+#include "beyond/calibrated/history/suffix_hashes.hpp"
 
 namespace ladder::calibrated {
 

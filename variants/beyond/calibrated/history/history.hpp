@@ -10,7 +10,7 @@
 
 #include "base/check.hpp"
 #include "base/types.hpp"
-#include "beyond/calibrated/scope.hpp"
+#include "beyond/calibrated/history/scope.hpp"
 
 namespace ladder::calibrated {
 
