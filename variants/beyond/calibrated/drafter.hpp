@@ -1,5 +1,5 @@
-// The calibrated drafter as the replay knows drafters: a chunk is a session, and the history is what chunks
-// have said.
+// The calibrated drafter as the replays know drafters. Requests come with their sessions; a text comes in
+// chunks, each of which is a session, and the history is what chunks have said.
 #pragma once
 
 #include <cstddef>
@@ -33,6 +33,13 @@ public:
     }
     void update(std::span<const Token> sequence) { follow(sequence); }
 
+    // Sessions are the caller's, below `first_chunk`.
+    void begin(calibrated::SessionId session) { engine_->begin(session); }
+    void learn(std::span<const Token> prompt) { engine_->learn(prompt); }
+    void draft(int n_draft, DraftBuffer& out) { engine_->draft(n_draft, out); }
+    void accept(Token token) { engine_->accept(token); }
+    void close(calibrated::SessionId session) { engine_->close(session); }
+
     void end_chunk() { discard_context(); }
     void discard_context() {
         engine_->close(chunk_);
@@ -46,10 +53,7 @@ public:
         engine_->calibration() = calibration;
     }
 
-    [[nodiscard]] std::size_t static_bytes() const { return 0; }
-    [[nodiscard]] std::size_t memory_bytes() const { return engine_->bytes(); }
-
-private:
+    // As if new: no text, and nothing that was learned from one.
     void start_over() {
         calibrated::Settings settings;
         settings.tau = tau;
@@ -57,6 +61,13 @@ private:
         engine_->begin(chunk_);
         length_ = 0;
     }
+
+    [[nodiscard]] std::size_t static_bytes() const { return 0; }
+    [[nodiscard]] std::size_t memory_bytes() const { return engine_->bytes(); }
+
+private:
+    static constexpr calibrated::SessionId first_chunk = 1ULL << 63;
+
     // Within a chunk the caller's sequence only grows. Its first token is given, not predicted.
     void follow(std::span<const Token> sequence) {
         if (length_ == 0 && !sequence.empty()) {
@@ -69,7 +80,7 @@ private:
     }
 
     std::unique_ptr<calibrated::Engine> engine_;
-    calibrated::SessionId chunk_ = 0;
+    calibrated::SessionId chunk_ = first_chunk;
     std::size_t length_ = 0;  // of the chunk's sequence, as far as it is known
 };
 
