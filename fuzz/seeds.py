@@ -10,6 +10,7 @@ from pathlib import Path
 
 RIGHT_SIZE, RIGHT_HEADER, PAIRED, RIGHT_SUCCESSORS, FROM_LLAMA = 2, 4, 8, 16, 1
 RIGHT_LAYOUT = 8  # of a summary file
+RIGHT_SECTIONS, CALIBRATED_HEADER, FLAT_COSTS = 2, 4, 8  # of a calibrated drafter's state
 SUMMARY_TOKENS = 16  # summary_loader looks up every bigram of these
 
 
@@ -72,11 +73,27 @@ def replay_seeds(rng: random.Random) -> list[bytes]:
     return seeds
 
 
+def calibrated_seeds(rng: random.Random) -> list[bytes]:
+    """Flags, number of damages, each an offset and a flip, then the input that the saved engine worked on."""
+    seeds = []
+    for length in (0, 12, 200):
+        for flags in (0, RIGHT_SECTIONS, RIGHT_SECTIONS | CALIBRATED_HEADER, RIGHT_SECTIONS | FLAT_COSTS):
+            n_damage = rng.randrange(4)
+            damage = b"".join(
+                struct.pack(">IB", rng.randrange(1 << 16), rng.randrange(256)) for _ in range(n_damage)
+            )
+            block = rng.randbytes(rng.randrange(2, 9))
+            use = (block * length)[:length] + (b"\xff" + block if length > 100 else b"")
+            seeds.append(bytes([flags, n_damage]) + damage + use)
+    return seeds
+
+
 SEEDS = {
     "llama_loader": llama_seeds,
     "frozen_loader": frozen_seeds,
     "summary_loader": frozen_seeds,
     "replay": replay_seeds,
+    "calibrated_state": calibrated_seeds,
 }
 
 

@@ -91,6 +91,20 @@ template <class D>
 concept Beginning =
     requires(D drafter, std::span<const Token> context, std::size_t known) { drafter.begin(context, known); };
 
+// A drafter that knows conversations. It is told which one speaks (begin), what the user says there (learn),
+// every token of the answer (accept), and that a conversation is over (close); start_over() forgets
+// everything.
+template <class D>
+concept SessionDrafter =
+    requires(D drafter, std::uint64_t session, std::span<const Token> prompt, Token token, DraftBuffer& out) {
+        drafter.begin(session);
+        drafter.learn(prompt);
+        drafter.draft(1, out);
+        drafter.accept(token);
+        drafter.close(session);
+        drafter.start_over();
+    };
+
 // A drafter whose drafts are trees says `drafts_trees = true`: parents() gives each drafted token's parent,
 // an earlier index of the draft, or -1 for the last token of the sequence.
 template <class D>
@@ -149,7 +163,8 @@ public:
     RequestReplay(D& drafter, const RequestsOptions& options, const Clock& clock, RequestsResult& result)
         : drafter_(drafter), options_(options), clock_(clock), result_(result) {}
 
-    void replay(const Request& request, std::span<const Token> tokens) {
+    // `goes_on_later`: the next request continues this one.
+    void replay(const Request& request, std::span<const Token> tokens, bool goes_on_later) {
         const bool goes_on = request.continues;
         forget_before(request);
         std::size_t known = goes_on ? sequence_.size() : 0;
@@ -168,7 +183,7 @@ public:
         learn(known);
         respond(tokens.subspan(request.n_prompt), figures);
         const Clock::Ticks start = clock_.now();
-        drafter_.end_chunk();
+        end(goes_on_later);
         result_.commit.add(clock_.now() - start);
         result_.history_tokens += figures.n_learned + request.n_response;
         result_.requests.push_back(figures);
@@ -184,7 +199,10 @@ private:
         if (!anew) {
             return;
         }
-        if constexpr (Forgetful<D>) {
+        if constexpr (SessionDrafter<D>) {
+            drafter_.start_over();
+            result_.history_tokens = 0;
+        } else if constexpr (Forgetful<D>) {
             drafter_.discard_context();
             drafter_.discard_dynamic();
             result_.history_tokens = 0;
@@ -196,7 +214,11 @@ private:
     void learn(std::size_t known) {
         const std::span<const Token> context(sequence_);
         const Clock::Ticks start = clock_.now();
-        if constexpr (Beginning<D>) {
+        if constexpr (SessionDrafter<D>) {
+            conversation_ += known == 0 ? 1 : 0;
+            drafter_.begin(conversation_);
+            drafter_.learn(context.subspan(known));
+        } else if constexpr (Beginning<D>) {
             drafter_.begin(context, known);
         } else {
             for (std::size_t length = std::max<std::size_t>(known, 1); length < context.size(); ++length) {
@@ -204,6 +226,31 @@ private:
             }
         }
         result_.learn.add(clock_.now() - start);
+    }
+
+    void draft(DraftBuffer& out) {
+        if constexpr (SessionDrafter<D>) {
+            drafter_.draft(options_.n_draft, out);
+        } else {
+            drafter_.draft(sequence_, options_.n_draft, out);
+        }
+    }
+
+    // The last token of the sequence was just appended.
+    void update() {
+        if constexpr (SessionDrafter<D>) {
+            drafter_.accept(sequence_.back());
+        } else if (sequence_.size() > 1) {
+            drafter_.update(sequence_);
+        }
+    }
+
+    void end(bool goes_on_later) {
+        if constexpr (!SessionDrafter<D>) {
+            drafter_.end_chunk();
+        } else if (!goes_on_later || options_.history == History::none) {
+            drafter_.close(conversation_);
+        }
     }
 
     void respond(std::span<const Token> response, RequestFigures& figures) {
@@ -215,9 +262,7 @@ private:
             const Clock::Ticks start = clock_.now();
             for (const std::size_t end = std::min(at + count, response.size()); at < end; ++at) {
                 sequence_.push_back(response[at]);
-                if (sequence_.size() > 1) {
-                    drafter_.update(sequence_);
-                }
+                update();
             }
             result_.update.add(clock_.now() - start);
         };
@@ -225,7 +270,7 @@ private:
         while (at < response.size()) {
             DraftBuffer draft = result_.log.next();
             const Clock::Ticks start = clock_.now();
-            drafter_.draft(sequence_, options_.n_draft, draft);
+            this->draft(draft);
             result_.draft.add(clock_.now() - start);
             result_.log.close(draft);
             const std::size_t accepted = accepted_of(drafter_, draft, response.subspan(at));
@@ -248,6 +293,7 @@ private:
     std::vector<Token> sequence_;  // of the session so far, where it goes on
     std::uint32_t session_ = 0;
     bool begun_ = false;
+    std::uint64_t conversation_ = 0;  // counted: a text that begins anew is another one
 };
 
 // What a foreign drafter may get wrong, found after the replay.
@@ -281,10 +327,12 @@ RequestsResult replay_requests(D& drafter, std::span<const Request> requests, st
     static const Clock clock;  // one a process: its calibration takes longer than a small replay
     RequestReplay<D> replay(drafter, options, clock, result);
     std::size_t begin = 0;
-    for (const Request& request : requests) {
+    for (std::size_t i = 0; i < requests.size(); ++i) {
+        const Request& request = requests[i];
         options.check_interrupt();
         const std::size_t length = request.n_prompt + request.n_response;
-        replay.replay(request, tokens.subspan(begin, length));
+        replay.replay(request, tokens.subspan(begin, length),
+                      i + 1 < requests.size() && requests[i + 1].continues);
         begin += length;
     }
     result.memory_bytes = drafter.memory_bytes();

@@ -70,6 +70,30 @@ struct Outsider : Follower {
     void draft(std::span<const Token>, int, DraftBuffer& out) { out.push(7); }
 };
 
+// One that knows conversations: writes down what it is told, drafts the last token again.
+struct Listener : Follower {
+    using Follower::draft;
+    void begin(std::uint64_t session) { learned += "begin" + std::to_string(session) + ' '; }
+    void learn(std::span<const Token> prompt) {
+        for (const Token token : prompt) {
+            learned += std::to_string(last = token);
+        }
+        learned += ' ';
+    }
+    void draft(int n_draft, DraftBuffer& out) {
+        while (out.size() < n_draft) {
+            out.push(last);
+        }
+        learned += "draft ";
+    }
+    void accept(Token token) { learned += std::to_string(last = token) + ' '; }
+    void close(std::uint64_t session) { learned += "close" + std::to_string(session) + ' '; }
+    void start_over() { learned += "anew "; }
+
+    Token last = 0;
+};
+static_assert(ladder::SessionDrafter<Listener> && !ladder::SessionDrafter<Follower>);
+
 // Two turns of session 0, the second a delta; then session 1.
 const std::vector<Request> requests{{0, false, 3, 3}, {0, true, 1, 3}, {1, false, 2, 4}};
 const std::vector<Token> tokens{1, 2, 3, /**/ 4, 1, 2, /**/ 5, /**/ 1, 2, 3, /**/ 6, 1, /**/ 2, 3, 4, 8};
@@ -127,6 +151,24 @@ int main() {
               "forgot 12 23 34 41 12 | forgot 12 23 34 41 12 25 51 12 23 | forgot 61 12 23 34 48 | ");
         CHECK(result.requests[1].n_learned == 7);
         CHECK(dump_text(result) == "0 1:\n0 2: 2 3\n1 1: 2 5\n2 1:\n2 2:\n2 3:\n");
+    });
+    testing::run("a drafter of sessions is told of them: a delta goes on, the end closes", [] {
+        Listener all, of_session, alone;
+        const auto result = replay(all, History::all);
+        CHECK(all.learned ==
+              "begin1 123 4 draft 1 draft 2 begin1 5 1 draft 2 draft 3 close1 "
+              "begin2 61 2 draft 3 draft 4 draft 8 close2 ");
+        CHECK(dump_text(result) == "0 1: 4 4\n0 2: 1 1\n1 1: 1 1\n1 2: 2 2\n2 1: 2 2\n2 2: 3 3\n2 3: 4 4\n");
+        CHECK(result.history_tokens == tokens.size());
+        (void)replay(of_session, History::session);
+        CHECK(of_session.learned ==
+              "begin1 123 4 draft 1 draft 2 begin1 5 1 draft 2 draft 3 close1 "
+              "anew begin2 61 2 draft 3 draft 4 draft 8 close2 ");
+        const auto read_again = replay(alone, History::none);
+        CHECK(alone.learned ==
+              "anew begin1 123 4 draft 1 draft 2 close1 anew begin2 1234125 1 draft 2 draft 3 close2 "
+              "anew begin3 61 2 draft 3 draft 4 draft 8 close3 ");
+        CHECK(read_again.requests[1].n_learned == 7);
     });
     testing::run("a tree counts its best path", [] {
         Brancher drafter;

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import array
 import random
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import pytest
@@ -64,26 +65,31 @@ def by_specification(asks: list[Ask], ties: str, history: str) -> Drafts:
 
 
 def respond(rule: Specification, response: list[int]) -> list[list[int]]:
+    return respond_with(lambda n: [step.token for step in rule.draft(n)], rule.append, response)
+
+
+def respond_with(
+    draft_of: Callable[[int], list[int]], tell: Callable[[int], None], response: list[int]
+) -> list[list[int]]:
     drafts = []
-    rule.append(response[0])
+    tell(response[0])
     at = 1
     while at < len(response):
-        draft = [step.token for step in rule.draft(N_DRAFT)]
+        draft = draft_of(N_DRAFT)
         drafts.append(draft)
-        rule.append(response[at])
+        tell(response[at])
         at += 1
         for token, truth in zip(draft, response[at - 1 :], strict=False):
             if token != truth or at >= len(response):
                 break
-            rule.append(response[at])
+            tell(response[at])
             at += 1
     return drafts
 
 
-def by_module(variant: Variant, asks: list[Ask], history: str) -> tuple[dict[str, Any], Drafts]:
+def by_module(drafter: Any, asks: list[Ask], history: str) -> tuple[dict[str, Any], Drafts]:
     tokens = array.array("i", [token for ask in asks for token in (*ask.prompt, *ask.response)]).tobytes()
     shapes = [(ask.session, ask.continues, len(ask.prompt), len(ask.response)) for ask in asks]
-    drafter = variant.drafter()
     figures = dict(drafter.replay_requests(tokens, shapes, N_DRAFT, history))
     drafts: Drafts = [[] for _ in asks]
     for line in drafter.requests_dump().decode().splitlines():
@@ -97,7 +103,7 @@ def by_module(variant: Variant, asks: list[Ask], history: str) -> tuple[dict[str
 @pytest.mark.parametrize("seed", range(4))
 def test_drafts_are_the_rules(variant: Variant, history: str, seed: int) -> None:
     asks = made(seed)
-    figures, drafts = by_module(variant, asks, history)
+    figures, drafts = by_module(variant.drafter(), asks, history)
     wanted = by_specification(asks, variant.ties, history)
     assert drafts == wanted
     assert figures["draft_calls"] == sum(len(of_request) for of_request in wanted)
@@ -108,20 +114,20 @@ def test_drafts_are_the_rules(variant: Variant, history: str, seed: int) -> None
 @by_variant
 def test_alone_every_request_drafts_the_same_in_any_order(variant: Variant) -> None:
     asks = [Ask(i, False, ask.prompt, ask.response) for i, ask in enumerate(made(7))]
-    _, drafts = by_module(variant, asks, "none")
+    _, drafts = by_module(variant.drafter(), asks, "none")
     order = list(range(len(asks)))
     random.Random(1).shuffle(order)
-    _, shuffled = by_module(variant, [asks[i] for i in order], "none")
+    _, shuffled = by_module(variant.drafter(), [asks[i] for i in order], "none")
     assert [shuffled[order.index(i)] for i in range(len(asks))] == drafts
 
 
 @by_variant
 def test_sessions_in_another_order_change_nothing_with_their_own_history(variant: Variant) -> None:
     asks = made(8)
-    _, drafts = by_module(variant, asks, "session")
+    _, drafts = by_module(variant.drafter(), asks, "session")
     sessions = sorted({ask.session for ask in asks}, reverse=True)
     order = [i for session in sessions for i, ask in enumerate(asks) if ask.session == session]
-    _, shuffled = by_module(variant, [asks[i] for i in order], "session")
+    _, shuffled = by_module(variant.drafter(), [asks[i] for i in order], "session")
     assert [shuffled[order.index(i)] for i in range(len(asks))] == drafts
 
 
