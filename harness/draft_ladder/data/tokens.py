@@ -41,6 +41,8 @@ from draft_ladder.base.manifests import (
     load_manifest,
     manifest_path,
     replacing_artifact,
+    sha256_file,
+    stale_remedy,
 )
 from draft_ladder.data.foreign import head_of, refuse_foreign, refuse_other_numbers, refuse_text
 from draft_ladder.data.input_files import InputFile, input_file
@@ -403,8 +405,9 @@ def open_tokens(path: Path, vocab_size: int | None = None) -> TokenArray:
 
     A `.npy` file of integers is read as such, whatever their width. Ids must lie in [0, `vocab_size`);
     without one, in that of the manifest beside the file, else they must not be negative. Raises InputError
-    naming the byte offset of the first id that does not, or of an incomplete token, and for a file that is
-    plainly of another form: of a known format, text, wider or narrower numbers.
+    naming the byte offset of the first id that does not, or of an incomplete token, for a file that is not
+    the one its manifest describes, and for one that is plainly of another form: of a known format, text,
+    wider or narrower numbers.
     """
     refuse_foreign(path, "tokens", "numpy")
     if is_numpy(path):
@@ -427,6 +430,8 @@ def open_tokens(path: Path, vocab_size: int | None = None) -> TokenArray:
     if not vouched:
         refuse_other_numbers(path, tokens)
     _check_ids(path, tokens, vocab_size)
+    if vouched and sha256_file(path) != load_manifest(path).sha256:
+        raise InputError(path, "is not the file its manifest describes", stale_remedy(path))
     return tokens
 
 
@@ -440,7 +445,7 @@ def _numpy_tokens(path: Path, vocab_size: int | None) -> TokenArray:
     remedy = "save one row of integers, as `np.save(path, ids)` does"
     try:
         ids = np.load(path, mmap_mode="r", allow_pickle=False)
-    except (ValueError, OSError, EOFError, SyntaxError, TypeError, OverflowError, KeyError) as error:
+    except Exception as error:  # its parser of headers raises whatever Python's own parser does
         reason = " ".join(str(error).split()) or type(error).__name__
         raise InputError(path, f"cannot be read as a numpy file ({reason})", remedy) from error
     if ids.ndim != 1 or ids.dtype.kind not in "iu":
