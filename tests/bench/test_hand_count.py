@@ -20,7 +20,7 @@ from draft_ladder.base.manifests import sha256_file
 from draft_ladder.bench.config import Experiment
 from draft_ladder.bench.runner import run_experiment
 from draft_ladder.bench.stats import load_results, run_rows, summarize, write_csv_files
-from draft_ladder.report.position_chart import collect_positions
+from draft_ladder.report.pictures.position_chart import collect_positions
 from draft_ladder.report.stats_table import tables
 from runner_kit import Watcher, real_variants, small_experiment, small_inputs, small_plan
 

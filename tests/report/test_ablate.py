@@ -16,7 +16,7 @@ from draft_ladder.bench.config import Experiment
 from draft_ladder.bench.records import Failure
 from draft_ladder.bench.stats import Results, load_results
 from draft_ladder.report.ablate import Ratio, experiment_for, ratios, sentence, too_wide, width_line
-from draft_ladder.report.ablate_chart import draw_ratios, write_chart
+from draft_ladder.report.pictures.ablate_chart import draw_ratios, write_chart
 from runner_kit import real_variants, small_experiment
 from sample_records import make_measured, make_record, make_spec, write_results
 

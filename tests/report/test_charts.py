@@ -18,7 +18,7 @@ from draft_ladder.report.caption import absences, caption
 from draft_ladder.report.charts import CHARTS, write_charts
 from draft_ladder.report.drawing import comparable, draw, horizontal_places, spread
 from draft_ladder.report.pictures.canvas import REPLACED, literal, own_settings
-from draft_ladder.report.position_chart import PositionSeries, counts_text, draw_positions
+from draft_ladder.report.pictures.position_chart import PositionSeries, counts_text, draw_positions
 from draft_ladder.report.series import Chart, Look, Series, collect
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure

@@ -89,7 +89,7 @@ def ablate(
     Rounds are added until the interval of every ratio is narrow, or --max-repeats is reached.
     """
     from draft_ladder.report.ablate import as_table, counterpart, ratios, sentence, width_line
-    from draft_ladder.report.ablate_chart import write_chart
+    from draft_ladder.report.pictures.ablate_chart import write_chart
     from draft_ladder.report.pictures.canvas import drawn_alone
 
     chosen = find(variant)

@@ -12,6 +12,7 @@ from typing import Any
 from draft_ladder.base import native
 from draft_ladder.base.artifacts import Artifact, Made, Store, made_here, without_costs
 from draft_ladder.base.errors import InputError
+from draft_ladder.base.foreign import refuse_foreign
 from draft_ladder.base.manifests import (
     Manifest,
     Progress,
@@ -20,7 +21,6 @@ from draft_ladder.base.manifests import (
     manifest_path,
     sha256_file,
 )
-from draft_ladder.data.foreign import refuse_foreign
 from draft_ladder.data.spill import count_bounded
 from draft_ladder.data.tokens import load_token_file, raw_tokens, usable_cores
 

@@ -16,13 +16,13 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, cast
 
 from draft_ladder.base.errors import InputError
+from draft_ladder.base.foreign import UNPACKED, head_of, kind_of, refuse_foreign
 from draft_ladder.base.manifests import (
     READ_BLOCK_BYTES,
     at_home,
     canonical_json,
     open_regular,
 )
-from draft_ladder.data.foreign import UNPACKED, head_of, kind_of, refuse_foreign
 
 if TYPE_CHECKING:
     from _typeshed import WriteableBuffer

@@ -35,6 +35,7 @@ import numpy.typing as npt
 
 from draft_ladder.base.artifacts import Artifact, Made, Store
 from draft_ladder.base.errors import InputError
+from draft_ladder.base.foreign import head_of, refuse_foreign, refuse_other_numbers, refuse_text
 from draft_ladder.base.manifests import (
     Progress,
     ProgressCallback,
@@ -44,7 +45,6 @@ from draft_ladder.base.manifests import (
     sha256_file,
     stale_remedy,
 )
-from draft_ladder.data.foreign import head_of, refuse_foreign, refuse_other_numbers, refuse_text
 from draft_ladder.data.input_files import InputFile, input_file
 from draft_ladder.data.tokenizers import Tokenizer
 

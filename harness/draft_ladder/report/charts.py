@@ -9,7 +9,7 @@ from draft_ladder.bench.metrics import METRICS
 from draft_ladder.bench.stats import Results, run_rows
 from draft_ladder.report.drawing import draw
 from draft_ladder.report.pictures.canvas import drawn_alone, own_settings, save
-from draft_ladder.report.position_chart import draw_positions
+from draft_ladder.report.pictures.position_chart import draw_positions
 from draft_ladder.report.series import Chart, collect
 
 # A further chart, of any metric against any setting, is one more line at the end.

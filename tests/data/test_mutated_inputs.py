@@ -12,7 +12,7 @@ import pytest
 from native_modules import ABSENT, variants
 
 pytest.importorskip("tokenizers", reason="tokenizers (extra `huggingface`) is not installed")
-CHILD = Path(__file__).with_name("mutated_child.py")
+CHILD = Path(__file__).parents[1] / "mutated_child.py"
 
 
 @pytest.mark.skipif(not variants(), reason=ABSENT)
