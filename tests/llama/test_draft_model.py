@@ -29,7 +29,9 @@ VOCABULARY = 50
 
 def built_variants() -> list[str]:
     try:
+        # Of llama.cpp's rule: what a drafter that calibrates itself has learned is not taken back.
         native_ones = [one for one in discover() if one.engine == "native" and one.group != "peers"]
+        native_ones = [one for one in native_ones if one.rule == "llama"]
         return [one.name for one in native_ones if "forget" in one.load().info()["capabilities"]]
     except InputError:
         return []

@@ -198,7 +198,7 @@ def test_the_command_names_files_and_refuses_mixed_tokenizers(
     short.write_bytes(files.tokens.read_bytes()[:4])
     evidence_verbs.audit("good", "other", short)
     assert "short.tok" in capsys.readouterr().err
-    monkeypatch.setattr(evidence_verbs, "check_same_tokenizer", lambda static, tokens: 1 / 0)
+    monkeypatch.setattr("draft_ladder.data.cache.check_same_tokenizer", lambda static, tokens: 1 / 0)
     with pytest.raises(ZeroDivisionError):
         evidence_verbs.audit("good", "other", files.tokens, files.static)
 

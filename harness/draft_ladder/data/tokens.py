@@ -240,7 +240,8 @@ class _Tokenising:
             raise InputError(
                 where, f"cannot be tokenised: {error}", "remove that passage from the text"
             ) from error
-        if self.text_digest.hexdigest() != text_sha256:
+        grown = self.text.stat().st_size != self.file.size
+        if grown or self.text_digest.hexdigest() != text_sha256:
             raise InputError(
                 self.text, "changed while it was read", "wait until nothing writes to it, then run again"
             )
