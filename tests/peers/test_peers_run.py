@@ -10,11 +10,12 @@ from pathlib import Path
 import pytest
 from draft_ladder.base.errors import ExitCode, InputError
 from draft_ladder.base.variants import Variant, discover
+from draft_ladder.bench.metrics import quantile
 from draft_ladder.peers.available import why_not
 from draft_ladder.peers.charts import dominated, write_charts
 from draft_ladder.peers.costs import CostCurve, load_cost_curve, speed_up
 from draft_ladder.peers.experiment import RequestExperiment, load_request_experiment
-from draft_ladder.peers.metrics import cells, quantile
+from draft_ladder.peers.metrics import cells
 from draft_ladder.peers.page import write_page
 from draft_ladder.peers.records import RequestRecord, load_request_records
 from draft_ladder.peers.requests import RequestTokens, tokenize_requests

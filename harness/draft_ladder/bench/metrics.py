@@ -5,7 +5,7 @@ Tables, charts, `compare`, `ablate`, `export` and `claims` follow from METRICS: 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -111,7 +111,9 @@ def _net_latency(measured: Measured) -> float | None:
     return gross - cost_us / int(measured["n_drafted"])
 
 
-def _ratio(over: str, under: str) -> Callable[[Measured], float | None]:
+def ratio(over: str, under: str) -> Callable[[Measured], float | None]:
+    """One field over another; None where one of them is missing or the lower one is 0."""
+
     def compute(measured: Measured) -> float | None:
         top, bottom = measured.get(over), measured.get(under)
         return None if top is None or not bottom else float(top) / float(bottom)
@@ -155,18 +157,24 @@ def _load_and_replay_s(measured: Measured) -> float | None:
     return sum(float(part or 0) for part in [*parts, measured.get("load_ns")]) / NS_PER_S
 
 
-def histogram_quantile(histogram: list[list[int]] | None, share: float) -> float | None:
-    """Upper bound (µs) of the bucket that holds the `share` quantile; None if empty.
+def quantile(buckets: Sequence[Sequence[float]], share: float) -> float | None:
+    """Upper bound of the bucket that holds the `share` quantile, in the buckets' unit; None if empty.
 
-    `histogram`: [upper_ns, count] pairs in rising order.
+    `buckets`: [upper, count] pairs in rising order.
     """
-    total = sum(count for _, count in histogram or [])
-    seen = 0
-    for upper_ns, count in histogram or []:
+    total = sum(count for _, count in buckets)
+    seen = 0.0
+    for upper, count in buckets:
         seen += count
         if total and seen >= share * total:
-            return upper_ns / NS_PER_US
+            return upper
     return None
+
+
+def histogram_quantile(histogram: Sequence[Sequence[float]] | None, share: float) -> float | None:
+    """The `share` quantile in µs of a histogram in ns; None if it is empty or missing."""
+    found = quantile(histogram or [], share)
+    return None if found is None else found / NS_PER_US
 
 
 _NO_CALL = "no draft call"
@@ -195,7 +203,7 @@ def _megabytes(name: str, meaning: str, **more: Any) -> Metric:
 
 
 def _share(name: str, unit: str, meaning: str, over: str, under: str, heading: str, absent: str) -> Metric:
-    compute, column = _ratio(over, under), Column("drafts", heading)
+    compute, column = ratio(over, under), Column("drafts", heading)
     return Metric(name, unit, meaning, None, compute, absent, better="higher", column=column)
 
 

@@ -7,16 +7,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from draft_ladder.bench.metrics import Measured, Metric
+from draft_ladder.bench.metrics import Measured, Metric, histogram_quantile, ratio
 from draft_ladder.peers.records import RequestRecord
-
-
-def _ratio(over: str, under: str) -> Callable[[Measured], float | int | None]:
-    def compute(measured: Measured) -> float | None:
-        over_value, under_value = measured.get(over), measured.get(under)
-        return None if over_value is None or not under_value else float(over_value) / float(under_value)
-
-    return compute
 
 
 def _share_empty(measured: Measured) -> float | None:
@@ -24,23 +16,8 @@ def _share_empty(measured: Measured) -> float | None:
     return None if not calls else 1 - measured["hit_calls"] / calls
 
 
-def quantile(buckets: Sequence[Sequence[float]], share: float) -> float | None:
-    """The upper bound of the bucket that holds this share of the times, in the buckets' unit."""
-    total = sum(count for _, count in buckets)
-    seen = 0.0
-    for upper, count in buckets:
-        seen += count
-        if seen >= share * total:
-            return float(upper)
-    return None
-
-
 def _quantile_us(phase: str, share: float) -> Callable[[Measured], float | int | None]:
-    def compute(measured: Measured) -> float | None:
-        found = quantile(measured["histograms"][phase], share)
-        return None if found is None else found / 1000
-
-    return compute
+    return lambda measured: histogram_quantile(measured["histograms"][phase], share)
 
 
 def _metric(
@@ -75,7 +52,7 @@ METRICS: tuple[Metric, ...] = (
         "",
         "tokens per call",
         "mean accepted length: response tokens after the first, over calls; the verified token is included",
-        _ratio("n_response_tokens", "draft_calls"),
+        ratio("n_response_tokens", "draft_calls"),
         "higher",
         4,
     ),
@@ -84,7 +61,7 @@ METRICS: tuple[Metric, ...] = (
         "",
         "mean over requests",
         "tokens per call of each request, averaged over the requests that made a call",
-        _ratio("tokens_per_call_sum_of_requests", "n_judged_requests"),
+        ratio("tokens_per_call_sum_of_requests", "n_judged_requests"),
         "higher",
         4,
     ),
@@ -93,7 +70,7 @@ METRICS: tuple[Metric, ...] = (
         "",
         "drafted per call",
         "tokens drafted, fillers included, over calls; calls that draft nothing count",
-        _ratio("n_drafted", "draft_calls"),
+        ratio("n_drafted", "draft_calls"),
         None,
         4,
     ),
@@ -102,7 +79,7 @@ METRICS: tuple[Metric, ...] = (
         "",
         "acceptance",
         "tokens accepted over tokens drafted",
-        _ratio("n_accept", "n_drafted"),
+        ratio("n_accept", "n_drafted"),
         "higher",
     ),
     _metric(
@@ -110,7 +87,7 @@ METRICS: tuple[Metric, ...] = (
         "",
         "hit rate",
         "calls that drafted something, over calls",
-        _ratio("hit_calls", "draft_calls"),
+        ratio("hit_calls", "draft_calls"),
     ),
     _metric("empty_share", "", "drafted nothing", "calls that drafted nothing, over calls", _share_empty),
     *_times("draft", "one draft call"),
@@ -121,7 +98,7 @@ METRICS: tuple[Metric, ...] = (
         "ns",
         "prompt, ns a token",
         "learning the prompt, per token that was given",
-        _ratio("learn_ns_total", "n_learned_tokens"),
+        ratio("learn_ns_total", "n_learned_tokens"),
         "lower",
     ),
     _metric(
@@ -129,7 +106,7 @@ METRICS: tuple[Metric, ...] = (
         "bytes",
         "bytes a token",
         "held at the end, per token learned since the drafter last forgot",
-        _ratio("memory_bytes", "history_tokens"),
+        ratio("memory_bytes", "history_tokens"),
         "lower",
     ),
 )
