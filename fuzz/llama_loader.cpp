@@ -54,6 +54,9 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     std::map<fuzz::Group, fuzz::Drafts> first;
     std::optional<bool> accepted;
     for (const fuzz::Variant& variant : fuzz::variants()) {
+        if (variant.standard.rule != "llama") {
+            continue;  // other rules draft without a static cache: they read nothing of the file
+        }
         const std::optional<fuzz::Drafts> got = variant.standard.use(bytes);
         if (accepted.value_or(got.has_value()) != got.has_value()) {
             fuzz::finding(std::string(variant.name) + " and another variant disagree on the file");
