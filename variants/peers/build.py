@@ -17,7 +17,7 @@ from pathlib import Path
 from fetch import default_folder, last_error
 
 ARCTIC = "arctic-inference-0.3.0"
-INSTALLED = ("torch", "numba", "huggingface_hub", "tokenizers", "safetensors", "regex", "pyyaml")
+INSTALLED = ("torch==2.13.0", "numba", "huggingface_hub", "tokenizers", "safetensors", "regex", "pyyaml")
 
 
 def main() -> int:
